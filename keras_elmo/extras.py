@@ -1,0 +1,26 @@
+"""Optional dependencies: a missing one is a sentence with the command that installs it."""
+
+import importlib
+from types import ModuleType
+
+
+def require(module: str, extra: str) -> ModuleType:
+    """Imports a module that comes with one of the package's extras.
+
+    Args:
+        module: Name of the module.
+        extra: Name of the extra that brings it.
+
+    Raises:
+        ModuleNotFoundError: if it is not installed, with the command to install it.
+
+    Example:
+    >>> require("json", "plot").dumps([1])
+    '[1]'
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"{module.partition('.')[0]} is not installed. Install it with: pip install 'keras-elmo[{extra}]'"
+        ) from error
