@@ -1,0 +1,237 @@
+"""CharCNNEncoder: character ids -> token vectors."""
+
+from collections.abc import Sequence
+
+import keras
+from keras import ops
+
+from keras_elmo.character_ids import NUM_CHARACTERS, WORD_PADDING
+from keras_elmo.layers.checks import (
+    check_choice,
+    check_not_negative_integer,
+    check_positive_integer,
+    check_rank,
+    is_integer,
+)
+from keras_elmo.layers.highway import Highway
+
+ORIGINAL_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
+
+
+@keras.saving.register_keras_serializable(package="keras_elmo")
+class CharCNNEncoder(keras.layers.Layer):
+    """A word's vector from its characters: `project(highways(activation(max_t(conv_w(embed(ids))))))`.
+
+    The characters are embedded; for every filter width a convolution without padding runs over all positions
+    of the word, the maximum over the positions is taken, then the activation; the widths are concatenated
+    and go through the highway layers and a linear projection. The vector depends on the word alone, so that
+    words never seen have one as well.
+
+    Under TensorFlow and PyTorch each distinct word of a batch is encoded once and columns that hold nothing but
+    padding are left out. Both are exact. JAX, which needs fixed shapes, encodes every word in full.
+
+    Reference: Peters et al. (2018), "Deep contextualized word representations", section 3.4
+    (https://arxiv.org/abs/1802.05365), after Kim et al. (2015), "Character-Aware Neural Language Models",
+    eq. 5 and 6 (https://arxiv.org/abs/1508.06615).
+
+    Args:
+        projection_dim: int, size of a token vector. Defaults to 512.
+        embedding_dim: int, size of a character vector. Defaults to 16.
+        filters: pairs (width in characters, number of filters). Defaults to the seven of the original ELMo
+            model, 2048 filters in all.
+        num_highway_layers: int, 0 or more. Defaults to 2.
+        activation: "relu" (default) or "tanh", of the convolutions; highway layers are always relu.
+        use_projection: bool, whether the linear projection exists. Without it the number of filters must be
+            `projection_dim`. Defaults to `True`.
+        num_characters: int, number of character ids, 0 (no word here) included. Defaults to 262.
+        **kwargs: Arguments of `keras.layers.Layer` (`name`, `dtype`, `trainable`).
+
+    Call arguments:
+        character_ids: int tensor (batch, num_tokens, max_word_length), as
+            `keras_elmo.character_ids` makes it; a row of zeros stands where there is no word.
+
+    Output shape:
+        (batch, num_tokens, projection_dim), zero where there is no word.
+
+    Masking:
+        Makes the mask (batch, num_tokens): `True` where any id of the row is above 0.
+
+    Raises:
+        ValueError: if an argument is out of range, if `max_word_length` is smaller than the widest filter or
+            unknown, or if the input has not three axes.
+
+    Example:
+    >>> import keras_elmo
+    >>> ids = keras_elmo.character_ids(["The bank is near", "Hello"])
+    >>> encoder = CharCNNEncoder(projection_dim=8, filters=[[1, 4], [3, 8]], num_highway_layers=1)
+    >>> tuple(encoder(ids).shape)
+    (2, 4, 8)
+    """
+
+    def __init__(
+        self,
+        projection_dim: int = 512,
+        embedding_dim: int = 16,
+        filters: Sequence[Sequence[int]] = ORIGINAL_FILTERS,
+        num_highway_layers: int = 2,
+        activation: str = "relu",
+        use_projection: bool = True,
+        num_characters: int = NUM_CHARACTERS,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        check_positive_integer("projection_dim", projection_dim)
+        check_positive_integer("embedding_dim", embedding_dim)
+        check_not_negative_integer("num_highway_layers", num_highway_layers)
+        check_choice("activation", activation, ("relu", "tanh"))
+        check_positive_integer("num_characters", num_characters)
+        filters = check_filters(filters)
+        num_filters = sum(count for _, count in filters)
+        if not use_projection and num_filters != projection_dim:
+            raise ValueError(
+                f"`use_projection=False` needs as many filters as `projection_dim`. Received: {num_filters} "
+                f"filters and projection_dim={projection_dim}"
+            )
+        self.projection_dim = projection_dim
+        self.embedding_dim = embedding_dim
+        self.filters = filters
+        self.num_highway_layers = num_highway_layers
+        self.activation = activation
+        self.use_projection = use_projection
+        self.num_characters = num_characters
+        self.supports_masking = True
+        # XLA under TensorFlow has no operation for the distinct rows of a batch.
+        self.supports_jit = keras.backend.backend() != "tensorflow"
+
+        self.character_embedding = keras.layers.Embedding(
+            num_characters,
+            embedding_dim,
+            embeddings_initializer=keras.initializers.RandomUniform(-1.0, 1.0),
+            dtype=self.dtype_policy,
+            name="character_embedding",
+        )
+        self.convolutions = [
+            keras.layers.Conv1D(
+                count,
+                width,
+                kernel_initializer=self._convolution_initializer(width),
+                dtype=self.dtype_policy,
+                name=f"convolution_{i}",
+            )
+            for i, (width, count) in enumerate(filters)
+        ]
+        self.highways = [
+            Highway(dtype=self.dtype_policy, name=f"highway_{i}") for i in range(num_highway_layers)
+        ]
+        self.projection = None
+        if use_projection:
+            self.projection = keras.layers.Dense(
+                projection_dim,
+                kernel_initializer=keras.initializers.RandomNormal(stddev=num_filters**-0.5),
+                dtype=self.dtype_policy,
+                name="projection",
+            )
+
+    @property
+    def widest_filter(self) -> int:
+        """Width of the widest filter in characters: no word may be narrower."""
+        return max(width for width, _ in self.filters)
+
+    def _convolution_initializer(self, width: int):
+        if self.activation == "relu":
+            return keras.initializers.RandomUniform(-0.05, 0.05)
+        return keras.initializers.RandomNormal(stddev=(width * self.embedding_dim) ** -0.5)
+
+    def build(self, input_shape):
+        self._check_input(input_shape)
+        max_word_length = input_shape[-1]
+        self.character_embedding.build((None, max_word_length))
+        # Id 0 means that there is no word: its vector is zero and stays so, for such rows are masked out.
+        table = ops.convert_to_numpy(self.character_embedding.embeddings).copy()
+        table[0] = 0.0
+        self.character_embedding.embeddings.assign(table)
+        for convolution in self.convolutions:
+            convolution.build((None, max_word_length, self.embedding_dim))
+        num_filters = sum(count for _, count in self.filters)
+        for highway in self.highways:
+            highway.build((None, num_filters))
+        if self.projection is not None:
+            self.projection.build((None, num_filters))
+
+    def call(self, character_ids):
+        self._check_input(character_ids.shape)
+        batch, num_tokens, _ = ops.shape(character_ids)
+        max_word_length = character_ids.shape[-1]
+        words = ops.reshape(character_ids, (-1, max_word_length))
+        if keras.backend.backend() == "jax":
+            vectors = self._encode(words)
+        else:
+            distinct, positions = ops.unique(words, sorted=False, return_inverse=True, axis=0)
+            distinct = self._trim(ops.reshape(distinct, (-1, max_word_length)))
+            vectors = ops.take(self._encode(distinct), positions, axis=0)
+        vectors = ops.reshape(vectors, (batch, num_tokens, self.projection_dim))
+        mask = self.compute_mask(character_ids)
+        return vectors * ops.cast(mask, vectors.dtype)[:, :, None]
+
+    def _trim(self, words):
+        """Leaves out the columns beyond the longest word but for one full window of padding.
+
+        All windows further right would see the same padding, and a maximum does not count how often it sees
+        a value.
+        """
+        max_word_length = words.shape[-1]
+        inside = (words != 0) & (words != WORD_PADDING)
+        columns = ops.max(ops.where(inside, ops.arange(1, max_word_length + 1), 0))
+        return words[:, : ops.minimum(columns + self.widest_filter, max_word_length)]
+
+    def _encode(self, words):
+        characters = self.character_embedding(words)
+        activation = keras.activations.get(self.activation)
+        # relu and tanh rise monotonically: the activation after the maximum is that before it, and cheaper.
+        features = [ops.max(convolution(characters), axis=1) for convolution in self.convolutions]
+        vectors = activation(ops.concatenate(features, axis=-1))
+        for highway in self.highways:
+            vectors = highway(vectors)
+        return vectors if self.projection is None else self.projection(vectors)
+
+    def _check_input(self, shape):
+        check_rank("`character_ids`", shape, 3, "(batch, num_tokens, max_word_length)")
+        if shape[-1] is None or shape[-1] < self.widest_filter:
+            raise ValueError(
+                "The last axis of `character_ids`, the word length, must be known and no smaller than the "
+                f"widest filter, {self.widest_filter}. Received a tensor of shape {tuple(shape)}"
+            )
+
+    def compute_mask(self, inputs, mask=None):
+        return ops.any(ops.not_equal(inputs, 0), axis=-1)
+
+    def compute_output_shape(self, input_shape):
+        self._check_input(input_shape)
+        return (*input_shape[:-1], self.projection_dim)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "projection_dim": self.projection_dim,
+            "embedding_dim": self.embedding_dim,
+            "filters": self.filters,
+            "num_highway_layers": self.num_highway_layers,
+            "activation": self.activation,
+            "use_projection": self.use_projection,
+            "num_characters": self.num_characters,
+        }
+
+
+def check_filters(filters: Sequence[Sequence[int]]) -> list[list[int]]:
+    """`filters` as a list of [width, count]; raises `ValueError` if it is anything else."""
+    try:
+        pairs = [list(pair) for pair in filters]
+    except TypeError:
+        pairs = []
+    good = all(len(pair) == 2 and all(is_integer(n) and n > 0 for n in pair) for pair in pairs)
+    if not pairs or not good:
+        raise ValueError(
+            "`filters` must be a list of pairs of positive integers (width, number of filters), such as "
+            f"[[1, 32], [2, 32]]. Received: filters={filters!r}"
+        )
+    return pairs
