@@ -1,0 +1,68 @@
+"""Loading a model from whatever people have: recognized by what it is, not by what it is called."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from keras_elmo import presets
+from keras_elmo.checkpoints import bilm_tf, preset
+from keras_elmo.checkpoints.archive import unpacked
+from keras_elmo.checkpoints.checkpoint import Checkpoint
+from keras_elmo.models import ElmoModel
+
+
+def load_model(source: str | os.PathLike, **overrides: Any) -> ElmoModel:
+    """Loads an `ElmoModel` from anything recognized.
+
+    | source | what is read |
+    |---|---|
+    | a preset's name | the bundled preset |
+    | a folder with `config.json`, `model.weights.h5` | a preset that `save_to_preset` or `keras-elmo convert` wrote |
+    | a folder with `options.json` and an `.hdf5` file | the weights of bilm-tf, AllenNLP, simple_elmo, NLPL |
+    | a `.zip`, `.tar.gz` or `.tar` of such a folder | the same |
+    | an `.hdf5` file | the folder that it is in |
+
+    Args:
+        source: Name or path.
+        **overrides: Arguments of `ElmoModel` that change no weights, such as `trainable_bilm=True`,
+            `layer_norm="sentence"` or `keep_sentence_boundaries=True`.
+
+    Returns:
+        The model with its weights, the biLM frozen unless `trainable_bilm=True`.
+
+    Raises:
+        ValueError: if the source is not there, is of no known kind, is damaged, or its parts do not fit each
+            other; the message names the file and what is wrong with it.
+
+    Example:
+    >>> load_model("elmo_tiny_en").num_layers
+    2
+    """
+    return load_checkpoint(source, **overrides).model
+
+
+def load_checkpoint(source: str | os.PathLike, **overrides: Any) -> Checkpoint:
+    """Like `load_model`, with the vocabulary, the softmax and the tokenizer beside the model."""
+    if isinstance(source, str) and source in presets.preset_names():
+        return preset.read(presets.preset_folder(source), **overrides)
+    path = Path(source)
+    if not path.exists():
+        raise ValueError(
+            f"There is no file, folder or preset {str(source)!r}. Presets: {', '.join(presets.preset_names())}"
+        )
+    if path.suffix == ".keras":
+        raise ValueError(
+            f"{path} is a whole Keras model: load it by `keras.saving.load_model` after `import keras_elmo`."
+        )
+    if path.suffix in (".hdf5", ".h5"):
+        path = path.parent
+    with unpacked(path) as folder:
+        if presets.is_preset_folder(folder):
+            return preset.read(folder, **overrides)
+        if bilm_tf.recognizes(folder):
+            return bilm_tf.read(folder, **overrides)
+        found = ", ".join(sorted(entry.name for entry in folder.iterdir())[:8]) or "nothing"
+        raise ValueError(
+            f"{path} holds no model that is known here: neither {presets.CONFIG_FILE} and {presets.WEIGHTS_FILE} "
+            f"nor {bilm_tf.OPTIONS_FILE} and an .hdf5 file. Found: {found}"
+        )

@@ -1,0 +1,3 @@
+"""Models made of the layers."""
+
+from keras_elmo.models.elmo_model import ElmoModel as ElmoModel

@@ -1,0 +1,101 @@
+"""Presets: trained models by name, each a folder of files.
+
+| file | what it holds |
+|---|---|
+| `config.json` | the architecture: the arguments of `ElmoModel` |
+| `model.weights.h5` | its weights, as Keras saves them, in float32 or float16 |
+| `metadata.json` | versions, number of parameters, tokenizer, origin, licence |
+| `language_model.weights.h5` | optional: the softmax of the language model, `softmax/W` and `softmax/b` |
+| `vocab.txt` | optional: the words that the softmax predicts |
+| `README.md` | optional: the model card |
+"""
+
+import json
+import os
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+CONFIG_FILE = "config.json"
+WEIGHTS_FILE = "model.weights.h5"
+METADATA_FILE = "metadata.json"
+LANGUAGE_MODEL_FILE = "language_model.weights.h5"
+VOCABULARY_FILE = "vocab.txt"
+MODEL_CARD_FILE = "README.md"
+
+DEFAULT_PRESET = "elmo_tiny_en"
+
+_BUNDLED = Path(__file__).parent / "preset_files"
+
+
+def preset_names() -> list[str]:
+    """Names of the presets that come with the package, in alphabetical order.
+
+    Example:
+    >>> "elmo_tiny_en" in preset_names()
+    True
+    """
+    return sorted(folder.name for folder in _BUNDLED.iterdir() if is_preset_folder(folder))
+
+
+def is_preset_folder(folder: str | os.PathLike) -> bool:
+    """Whether a folder holds a preset: an architecture and its weights."""
+    return all((Path(folder) / name).is_file() for name in (CONFIG_FILE, WEIGHTS_FILE))
+
+
+def preset_folder(preset: str | os.PathLike) -> Path:
+    """The folder of a preset given by its name or by its path.
+
+    Raises:
+        ValueError: if there is neither.
+    """
+    if isinstance(preset, str) and is_preset_folder(_BUNDLED / preset) and preset in preset_names():
+        return _BUNDLED / preset
+    folder = Path(preset)
+    if is_preset_folder(folder):
+        return folder
+    if folder.is_dir():
+        missing = [name for name in (CONFIG_FILE, WEIGHTS_FILE) if not (folder / name).is_file()]
+        raise ValueError(
+            f"The folder {folder} is not a preset: {' and '.join(missing)} is missing."
+        )
+    raise ValueError(
+        f"There is no preset and no folder {str(preset)!r}. Presets: {', '.join(preset_names())}"
+    )
+
+
+def read_metadata(folder: Path) -> dict[str, Any]:
+    """The metadata of a preset's folder; empty if the file is missing."""
+    path = folder / METADATA_FILE
+    return read_json(path) if path.is_file() else {}
+
+
+def base_metadata(parameter_count: int, weights_dtype: str) -> dict[str, Any]:
+    """The metadata that every preset has: versions, number of parameters, precision on disk."""
+    return {
+        "keras_elmo_version": version("keras-elmo"),
+        "keras_version": version("keras"),
+        "parameter_count": parameter_count,
+        "weights_dtype": weights_dtype,
+    }
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file.
+
+    Raises:
+        ValueError: if the file holds anything else.
+    """
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} cannot be read as JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise ValueError(f"{path} must hold a JSON object. Received: {type(value).__name__}")
+    return value
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """Writes an object as indented JSON in UTF-8."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
