@@ -21,6 +21,10 @@ def require(module: str, extra: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
+        package = module.partition(".")[0]
+        if error.name is not None and error.name.partition(".")[0] != package:
+            raise  # it is there, and lacks something itself
         raise ModuleNotFoundError(
-            f"{module.partition('.')[0]} is not installed. Install it with: pip install 'keras-elmo[{extra}]'"
+            f"{package} is not installed. Install it with: pip install 'keras-elmo[{extra}]'",
+            name=error.name,
         ) from error

@@ -15,14 +15,16 @@ def written_beside(path: str | os.PathLike, overwrite: bool = False) -> Iterator
     If the block raises, what it wrote is removed and `path` stays as it was.
 
     Args:
-        path: Where the file or folder is to be in the end. Missing parent folders are made.
+        path: Where the file or folder is to be in the end. Missing parent folders are made. A link stays: what
+            it points to is written.
         overwrite: Whether something that is there already may be replaced. Defaults to `False`.
 
     Yields:
         A path in the same folder, with the same ending, at which nothing exists yet.
 
     Raises:
-        ValueError: if `path` exists and `overwrite` is `False`.
+        ValueError: if `path` exists and `overwrite` is `False`; if it is a device or the like; if a file was
+            written where a folder is, or a folder where a file is.
 
     Example:
     >>> import tempfile
@@ -32,17 +34,34 @@ def written_beside(path: str | os.PathLike, overwrite: bool = False) -> Iterator
     >>> (folder / "a.txt").read_text()
     'all of it'
     """
-    path = Path(path)
-    if not overwrite and (path.exists() or path.is_symlink()):
-        raise ValueError(f"{path} exists already. Remove it, or give another name.")
+    shown, path = path, Path(os.path.realpath(path))
+    if not overwrite and (os.path.lexists(shown) or path.exists()):
+        raise ValueError(f"{shown} exists already. Remove it, or give another name.")
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise ValueError(f"{shown} is neither a file nor a folder. Give another name.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    workplace = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
+    # The name is cut: with what is added here it could become too long for the file system.
+    workplace = Path(
+        tempfile.mkdtemp(prefix=f".{path.name[:40]}.", suffix=".part", dir=path.parent)
+    )
     try:
         beside = workplace / path.name
         yield beside
-        if path.is_dir() and not path.is_symlink():
-            # A folder that is not empty cannot be replaced in one step: the old one goes aside first.
-            path.rename(workplace / "old")
-        beside.replace(path)
+        if path.exists() and path.is_dir() != beside.is_dir():
+            kinds = ("folder", "file") if path.is_dir() else ("file", "folder")
+            raise ValueError(
+                f"{shown} is a {kinds[0]} and no {kinds[1]} may take its place. Give another name."
+            )
+        if not path.is_dir():
+            beside.replace(path)
+            return
+        # A folder that is not empty cannot be replaced in one step: the old one goes aside first.
+        old = Path(tempfile.mkdtemp(dir=workplace))
+        path.rename(old)
+        try:
+            beside.rename(path)
+        except BaseException:
+            old.rename(path)
+            raise
     finally:
         shutil.rmtree(workplace, ignore_errors=True)

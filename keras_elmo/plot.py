@@ -1,12 +1,40 @@
 """Pictures of what a model does (matplotlib, extra `plot`)."""
 
 import os
-from collections.abc import Sequence
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
 from keras_elmo.extras import require
 from keras_elmo.files import written_beside
+
+MAX_TOKENS = 200
+
+# Matplotlib's own font has Latin, Greek, Cyrillic, Arabic and Hebrew. Of these, those that are installed help out.
+_MORE_FONTS = (
+    *(f"Noto Sans CJK {place}" for place in ("SC", "JP", "TC", "KR")),
+    *(
+        "Source Han Sans SC",
+        "Noto Sans SC",
+        "Droid Sans Fallback",
+        "WenQuanYi Micro Hei",
+        "WenQuanYi Zen Hei",
+    ),
+    *(
+        "PingFang SC",
+        "Hiragino Sans",
+        "Heiti TC",
+        "Apple SD Gothic Neo",
+        "Microsoft YaHei",
+        "SimHei",
+    ),
+    *("Arial Unicode MS", "Noto Sans Devanagari", "Noto Sans Thai", "Noto Emoji"),
+)
+_DOTS_PER_INCH = 150
+_LONGEST_LABEL = 20
 
 
 def plot_token_similarity(
@@ -17,42 +45,106 @@ def plot_token_similarity(
 ) -> None:
     """Draws token against token for every layer: the colour is the cosine similarity of their vectors.
 
+    Warns if no installed font has some character: its place is taken by an empty box.
+
     Args:
-        tokens: The tokens of each sentence.
+        tokens: The tokens of each sentence, at most 200 altogether.
         layers: For each layer an array (all tokens, all tokens), as `compare(..).token_layers` has it.
         path: File to write; its ending says the format (.png, .svg, .pdf). A file that is there is replaced.
         word: The word that was compared, for the title.
 
     Raises:
         ModuleNotFoundError: if matplotlib is not installed.
-        ValueError: if the ending of `path` is no format that matplotlib can write.
+        ValueError: if the ending of `path` is no format that matplotlib can write, if there are too many tokens,
+            or if the layers are of another size.
     """
     require("matplotlib", "plot")
+    import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    labels = [token for sentence in tokens for token in sentence]
-    ends = np.cumsum([len(sentence) for sentence in tokens])[:-1]
-    side = max(2.6, 0.26 * len(labels))
-    # No pyplot: it would choose a window system and keep every figure in memory.
-    figure = Figure(figsize=(side * len(layers) + 2.2, side + 1.6), layout="constrained")
-    canvas = FigureCanvasAgg(figure)
-    ending = os.path.splitext(path)[1].lstrip(".").lower()
-    if ending not in canvas.get_supported_filetypes():
+    kinds = FigureCanvasAgg.get_supported_filetypes()
+    if os.path.splitext(path)[1].lstrip(".").lower() not in kinds:
         raise ValueError(
-            f"The picture {str(path)!r} must end in one of "
-            f"{', '.join('.' + kind for kind in sorted(canvas.get_supported_filetypes()))}."
+            f"The picture {str(path)!r} must end in one of {', '.join('.' + kind for kind in sorted(kinds))}."
         )
-    axes = figure.subplots(1, len(layers), sharey=True, squeeze=False)[0]
-    for k, (axis, similarity) in enumerate(zip(axes, layers, strict=True)):
-        image = axis.imshow(similarity, vmin=-1, vmax=1, cmap="RdBu_r")
-        axis.set_title(f"layer {k}" + (": characters only" if k == 0 else ""))
-        axis.set_xticks(range(len(labels)), labels, rotation=90)
-        axis.set_yticks(range(len(labels)), labels)
-        for end in ends:
-            axis.axhline(end - 0.5, color="black", linewidth=0.8)
-            axis.axvline(end - 0.5, color="black", linewidth=0.8)
-    figure.colorbar(image, ax=axes, label="cosine similarity", shrink=0.8)
-    figure.suptitle("Token against token" + (f", compared: {word}" if word else ""))
-    with written_beside(path, overwrite=True) as beside:
-        figure.savefig(beside, dpi=150)
+    labels = [_label(token, _LONGEST_LABEL) for sentence in tokens for token in sentence]
+    count = len(labels)
+    if not 1 <= count <= MAX_TOKENS:
+        raise ValueError(
+            f"A picture takes 1 to {MAX_TOKENS} tokens altogether. Received: {count}; draw shorter or fewer sentences."
+        )
+    shapes = [np.shape(layer) for layer in layers]
+    if not shapes or set(shapes) != {(count, count)}:
+        raise ValueError(
+            f"`layers` must be arrays of shape {(count, count)}. Received: shapes {shapes}"
+        )
+
+    # A token has a quarter of an inch; where there are many, less, but still a line of legible print.
+    step = min(max(9 / count, 0.14), 0.25)
+    font_size = min(10.0, 0.65 * 72 * step)
+    side = max(step * count, 1.8)
+    with (
+        matplotlib.rc_context({"font.family": _fonts(), "font.size": font_size}),
+        _missing_glyphs_told(),
+    ):
+        # No pyplot: it would choose a window system and keep every figure in memory.
+        figure = Figure(figsize=((side + 0.3) * len(layers) + 2, side + 2), layout="compressed")
+        axes = figure.subplots(1, len(layers), sharey=True, squeeze=False)[0]
+        ends = np.cumsum([len(sentence) for sentence in tokens])[:-1]
+        for k, (axis, similarity) in enumerate(zip(axes, layers, strict=True)):
+            image = axis.imshow(similarity, vmin=-1, vmax=1, cmap="RdBu_r")
+            axis.set_title(f"layer {k}" + (": characters only" if k == 0 else ""), fontsize=10)
+            # A dollar sign is a dollar sign, not the beginning of a formula.
+            axis.set_xticks(range(count), labels, rotation=90, parse_math=False)
+            axis.set_yticks(range(count), labels, parse_math=False)
+            for end in ends:
+                axis.axhline(end - 0.5, color="black", linewidth=0.8)
+                axis.axvline(end - 0.5, color="black", linewidth=0.8)
+        bar = figure.colorbar(image, ax=axes, shrink=0.8)
+        bar.set_label("cosine similarity", fontsize=10)
+        bar.ax.tick_params(labelsize=10)
+        title = "Token against token" + (f", compared: {_label(word, 60)}" if word else "")
+        figure.suptitle(title, fontsize=12, parse_math=False)
+        with written_beside(path, overwrite=True) as beside:
+            figure.savefig(beside, dpi=_DOTS_PER_INCH, bbox_inches="tight")
+
+
+def _label(text: str, length: int) -> str:
+    """A text of one line that can be drawn, cut to a length; of lone surrogates, question marks."""
+    text = " ".join(text.encode("utf-8", "replace").decode("utf-8").split())
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _fonts() -> list[str]:
+    import matplotlib
+    from matplotlib.font_manager import fontManager
+
+    installed = {font.name for font in fontManager.ttflist}
+    return [
+        *matplotlib.rcParams["font.family"],
+        *(font for font in _MORE_FONTS if font in installed),
+    ]
+
+
+@contextmanager
+def _missing_glyphs_told() -> Iterator[None]:
+    """Makes one warning, with the characters, of matplotlib's one for each missing glyph and each drawing."""
+    missing = {}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.filterwarnings("always", r"Glyph \d+ .*missing from")
+        yield
+    for warning in caught:
+        glyph = re.match(r"Glyph (\d+) .*missing from", str(warning.message))
+        if glyph:
+            missing[chr(int(glyph[1]))] = True
+        else:
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
+    if missing:
+        warnings.warn(
+            f"No installed font has the characters {''.join(missing)}: the picture shows boxes in their place. "
+            "Install a font that has them, such as Noto Sans CJK for Chinese, Japanese and Korean.",
+            stacklevel=4,
+        )

@@ -1,5 +1,6 @@
 """One word in several sentences: how alike its vectors are, layer by layer."""
 
+import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -7,6 +8,10 @@ import numpy as np
 
 from keras_elmo.character_ids import character_ids
 from keras_elmo.models import ElmoModel
+
+# Errors quote what was typed; of a very long sentence, both ends.
+_quote = reprlib.Repr()
+_quote.maxstring = 200
 
 
 @dataclass(frozen=True)
@@ -19,15 +24,20 @@ class Comparison:
         positions: For each sentence, the places (first, behind the last) of the word's tokens.
         layers: For each layer, from 0, which knows no context, up: float32 array
             (num_sentences, num_sentences) of cosine similarities of the word's vectors.
-        token_layers: For each layer, float32 array (all tokens, all tokens) of cosine similarities of all tokens
-            of all sentences, in order.
+        token_vectors: For each layer, float32 array (all tokens, dim): the vectors of all tokens of all
+            sentences, in order.
     """
 
     word: str
     sentences: list[list[str]]
     positions: list[tuple[int, int]]
     layers: list[np.ndarray]
-    token_layers: list[np.ndarray]
+    token_vectors: list[np.ndarray]
+
+    @property
+    def token_layers(self) -> list[np.ndarray]:
+        """For each layer, float32 array (all tokens, all tokens) of cosine similarities of all tokens."""
+        return [cosine_similarity(vectors) for vectors in self.token_vectors]
 
 
 def compare(model: ElmoModel, sentences: Sequence[str], word: str) -> Comparison:
@@ -54,18 +64,20 @@ def compare(model: ElmoModel, sentences: Sequence[str], word: str) -> Comparison
     >>> round(float(result.layers[0][0, 1]), 3), bool(result.layers[2][0, 1] < 0.99)
     (1.0, True)
     """
-    if isinstance(sentences, str) or len(sentences) < 2:
-        raise ValueError(
-            f"`sentences` must be two or more sentences to compare. Received: {sentences!r}"
-        )
+    _check_strings("sentences", sentences)
     tokens = [sentence.split() for sentence in sentences]
-    positions = [_find(word.split(), cut, sentence) for cut, sentence in zip(tokens, sentences, strict=True)]
-    layers, token_layers = [], []
+    positions = [
+        _find(word.split(), cut, sentence) for cut, sentence in zip(tokens, sentences, strict=True)
+    ]
+    layers, token_vectors = [], []
     for vectors in _layer_vectors(model, tokens):
-        pieces = [rows[start:end].mean(axis=0) for rows, (start, end) in zip(vectors, positions, strict=True)]
+        pieces = [
+            rows[start:end].mean(axis=0)
+            for rows, (start, end) in zip(vectors, positions, strict=True)
+        ]
         layers.append(cosine_similarity(np.stack(pieces)))
-        token_layers.append(cosine_similarity(np.concatenate(vectors)))
-    return Comparison(word, tokens, positions, layers, token_layers)
+        token_vectors.append(np.concatenate(vectors))
+    return Comparison(word, tokens, positions, layers, token_vectors)
 
 
 def compare_words(model: ElmoModel, words: Sequence[str]) -> np.ndarray:
@@ -81,11 +93,12 @@ def compare_words(model: ElmoModel, words: Sequence[str]) -> np.ndarray:
     Raises:
         ValueError: if there are fewer than two words, or one is empty or holds white space.
     """
-    if isinstance(words, str) or len(words) < 2:
-        raise ValueError(f"`words` must be two or more words to compare. Received: {words!r}")
+    _check_strings("words", words)
     for word in words:
         if len(word.split()) != 1:
-            raise ValueError(f"`words` must be single words without white space. Received: {word!r}")
+            raise ValueError(
+                f"`words` must be single words without white space. Received: {_quote.repr(word)}"
+            )
     return cosine_similarity(np.concatenate(_layer_vectors(model, [[word] for word in words])[0]))
 
 
@@ -112,6 +125,17 @@ def _layer_vectors(model: ElmoModel, sentences: list[list[str]]) -> list[list[np
     ]
 
 
+def _check_strings(name: str, values: Sequence[str]) -> None:
+    if (
+        isinstance(values, str)
+        or len(values) < 2
+        or not all(isinstance(value, str) for value in values)
+    ):
+        raise ValueError(
+            f"`{name}` must be a list of two or more {name} to compare. Received: {_quote.repr(values)}"
+        )
+
+
 def _find(word: list[str], tokens: list[str], sentence: str) -> tuple[int, int]:
     if not word:
         raise ValueError("`word` must be a word of the sentences. Received an empty one")
@@ -119,6 +143,6 @@ def _find(word: list[str], tokens: list[str], sentence: str) -> tuple[int, int]:
         if tokens[start : start + len(word)] == word:
             return start, start + len(word)
     raise ValueError(
-        f"The word {' '.join(word)!r} is not in the sentence {sentence!r}. Sentences are cut on white space, and "
-        "upper and lower case differ."
+        f"The word {_quote.repr(' '.join(word))} is not in the sentence {_quote.repr(sentence)}. Sentences are cut "
+        "on white space, and upper and lower case differ."
     )

@@ -1,0 +1,165 @@
+"""`keras-elmo compare`: a word's vector depends on its sentence."""
+
+import itertools
+import sys
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Column, Table
+from typer.core import TyperCommand
+
+from keras_elmo import presets
+from keras_elmo.checkpoints import load_model
+from keras_elmo.cli.app import PLAIN, Json, Model, app, complain, print_json
+from keras_elmo.inference import Comparison, compare_words
+from keras_elmo.inference import compare as compare_sentences
+
+
+class _ListOptions(TyperCommand):
+    """Lets `--oov` be followed by several words: all up to the next option are its own."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        spread: list[str] = []
+        inside = False
+        for place, arg in enumerate(args):
+            if arg == "--":
+                spread += args[place:]
+                break
+            if arg == "--oov":
+                inside = True
+                if all(_is_option(following) for following in args[place + 1 : place + 2]):
+                    ctx.fail("Option '--oov' must be followed by words")
+            elif _is_option(arg):
+                inside = arg.startswith("--oov=")
+                spread.append(arg)
+            else:
+                spread += ["--oov", arg] if inside else [arg]
+        return super().parse_args(ctx, spread)
+
+
+def _is_option(arg: str) -> bool:
+    return len(arg) > 1 and arg.startswith("-")
+
+
+@app.command(cls=_ListOptions)
+def compare(
+    sentences: Annotated[
+        list[str],
+        typer.Argument(help="Two or more sentences, cut on white space.", metavar="SENTENCE"),
+    ],
+    word: Annotated[str, typer.Option("--word", "-w", help="The word to compare.", metavar="W")],
+    oov: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Words, also invented ones, to compare by characters alone.", metavar="WORD..."
+        ),
+    ] = None,
+    model: Model = presets.DEFAULT_PRESET,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Draw token against token per layer to this file.", metavar="OUT.png"),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show that a word's vector depends on its sentence: cosine similarity of WORD between sentences, per layer."""
+    for name, values in (("SENTENCE", sentences), ("--oov", oov)):
+        if values and len(values) < 2:
+            raise typer.BadParameter("must be two or more", param_hint=f"'{name}'")
+    elmo = load_model(model)
+    result = compare_sentences(elmo, sentences, word)
+    oov_similarity = compare_words(elmo, oov) if oov else None
+    if plot is not None:
+        _plot(result, plot)
+    if as_json:
+        answer: dict[str, Any] = {
+            "word": word,
+            "layers": [
+                {"layer": k, "similarity": _rounded(layer)} for k, layer in enumerate(result.layers)
+            ],
+        }
+        if oov_similarity is not None:
+            answer["oov"] = {"words": oov, "similarity": _rounded(oov_similarity)}
+        print_json(answer)
+        return
+    console = Console(**PLAIN)
+    _print_comparison(console, result)
+    if oov_similarity is not None:
+        _print_oov(console, oov or [], oov_similarity)
+    if plot is not None:
+        print(f"Picture: {plot}", file=sys.stderr)
+
+
+def _plot(result: Comparison, path: Path) -> None:
+    from keras_elmo.plot import plot_token_similarity
+
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always")
+        plot_token_similarity(result.sentences, result.token_layers, path, result.word)
+    for note in notes:
+        complain(str(note.message))
+
+
+def _print_comparison(console: Console, result: Comparison) -> None:
+    for i, tokens in enumerate(result.sentences, 1):
+        start, end = result.positions[i - 1]
+        tokens = [_cut(token) for token in tokens]
+        marked = [*tokens[:start], "[" + " ".join(tokens[start:end]) + "]", *tokens[end:]]
+        console.print(f"{i}  {' '.join(marked)}")
+    pairs = list(itertools.combinations(range(len(result.sentences)), 2))
+    last = len(result.layers) - 1
+    names = {0: "0  characters only", last: f"{last}  top"}
+    rows = [
+        [names.get(k, str(k)), *(f"{layer[pair]:.3f}" for pair in pairs)]
+        for k, layer in enumerate(result.layers)
+    ]
+    heads = ["layer", *(f"{i + 1} ~ {j + 1}" for i, j in pairs)]
+    table = _table(heads, rows)
+    if _too_wide(console, table):
+        # Many sentences make many pairs: they go down the page.
+        heads, *rows = map(list, zip(heads, *rows, strict=True))
+        table = _table(heads, rows)
+    console.print(f"Cosine similarity of '{_cut(' '.join(result.word.split()))}'")
+    console.print(table)
+
+
+def _print_oov(console: Console, words: list[str], similarity: np.ndarray) -> None:
+    words = [_cut(word) for word in words]
+    rows = [
+        [word, *(f"{value:.3f}" for value in row)]
+        for word, row in zip(words, similarity, strict=True)
+    ]
+    table = _table(["", *words], rows)
+    if _too_wide(console, table):
+        pairs = itertools.combinations(range(len(words)), 2)
+        rows = [[f"{words[i]} ~ {words[j]}", f"{similarity[i, j]:.3f}"] for i, j in pairs]
+        table = _table(["words", "layer 0"], rows)
+    console.print("Words by their characters alone (layer 0)")
+    console.print(table)
+
+
+def _table(heads: list[str], rows: list[list[str]]) -> Table:
+    """A table of numbers, each row of which begins with what it is about."""
+    table = Table(heads[0], *(Column(head, justify="right") for head in heads[1:]))
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _too_wide(console: Console, table: Table) -> bool:
+    """Whether the terminal is so narrow that words or numbers would be cut."""
+    return (
+        console.measure(table, options=console.options.update(max_width=10_000)).minimum
+        > console.width
+    )
+
+
+def _cut(word: str) -> str:
+    return word if len(word) <= 24 else word[:23] + "…"
+
+
+def _rounded(similarity: np.ndarray) -> list[list[float]]:
+    return [[round(float(value), 6) for value in row] for row in similarity]

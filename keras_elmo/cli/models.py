@@ -1,0 +1,96 @@
+"""`keras-elmo info` and `convert`: what a model is, and in another format."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from keras_elmo import presets
+from keras_elmo.checkpoints import bilm_tf, load_checkpoint, preset
+from keras_elmo.cli.app import PLAIN, Json, app, print_json
+
+
+@app.command()
+def info(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="A preset's name, or a folder, archive or file of weights.", metavar="M"
+        ),
+    ] = presets.DEFAULT_PRESET,
+    as_json: Json = False,
+) -> None:
+    """Say what a model is: its format, architecture, parameters, vocabulary, origin. Presets are listed, too."""
+    checkpoint = load_checkpoint(source)
+    model = checkpoint.model
+    facts: dict[str, Any] = {
+        "model": source,
+        "format": checkpoint.format,
+        **checkpoint.metadata,
+        "parameter_count": model.count_params(),
+        "architecture": {
+            name: value for name, value in model.get_config().items() if name in _ARCHITECTURE
+        },
+        "vocabulary_size": None if checkpoint.vocabulary is None else len(checkpoint.vocabulary),
+        "softmax": checkpoint.softmax is not None,
+    }
+    if as_json:
+        print_json(facts | {"presets": presets.preset_names()})
+        return
+    table = Table(show_header=False, box=None)
+    for name, value in _flat(facts):
+        table.add_row(name.replace("_", " "), str(value))
+    console = Console(**PLAIN)
+    console.print(table)
+    console.print(f"\nPresets: {', '.join(presets.preset_names())}")
+
+
+_ARCHITECTURE = (
+    "units",
+    "projection_dim",
+    "num_layers",
+    "use_skip_connections",
+    "cell_clip",
+    "projection_clip",
+    "max_word_length",
+    "embedding_dim",
+    "filters",
+    "num_highway_layers",
+    "activation",
+)
+
+
+def _flat(facts: dict[str, Any]) -> list[tuple[str, Any]]:
+    rows: list[tuple[str, Any]] = []
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            rows += _flat(value)
+        elif isinstance(value, bool):
+            rows.append((name, "yes" if value else "no"))
+        elif isinstance(value, int):
+            rows.append((name, f"{value:,}"))
+        elif value is not None:
+            rows.append((name, value))
+    return rows
+
+
+@app.command()
+def convert(
+    source: Annotated[
+        str, typer.Argument(help="What to read: anything `info` knows.", metavar="SOURCE")
+    ],
+    target: Annotated[Path, typer.Argument(help="The folder to make.", metavar="TARGET")],
+    to: Annotated[
+        Literal["preset", "bilm"],
+        typer.Option(help="Our own format, or options.json and HDF5 for bilm-tf and AllenNLP."),
+    ] = "preset",
+) -> None:
+    """Write a model in another format, with its vocabulary and its language model's softmax, if it has them."""
+    checkpoint = load_checkpoint(source)
+    writers: dict[str, Callable] = {"preset": preset.write, "bilm": bilm_tf.write}
+    writers[to](checkpoint, target)
+    print(f"Wrote {target} ({to}).", file=sys.stderr)
