@@ -16,12 +16,19 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import h5py
+import numpy as np
+
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.weights.h5"
 METADATA_FILE = "metadata.json"
 LANGUAGE_MODEL_FILE = "language_model.weights.h5"
 VOCABULARY_FILE = "vocab.txt"
 MODEL_CARD_FILE = "README.md"
+
+# Names of bilm-tf's checkpoints.
+SOFTMAX_KERNEL = "softmax/W"
+SOFTMAX_BIAS = "softmax/b"
 
 DEFAULT_PRESET = "elmo_tiny_en"
 
@@ -57,7 +64,8 @@ def preset_folder(preset: str | os.PathLike) -> Path:
     if folder.is_dir():
         missing = [name for name in (CONFIG_FILE, WEIGHTS_FILE) if not (folder / name).is_file()]
         raise ValueError(
-            f"The folder {folder} is not a preset: {' and '.join(missing)} is missing."
+            f"The folder {folder} is not a preset, for it has no {' and no '.join(missing)}. Other folders of "
+            "weights are for `keras_elmo.load_model`."
         )
     raise ValueError(
         f"There is no preset and no folder {str(preset)!r}. Presets: {', '.join(preset_names())}"
@@ -78,6 +86,34 @@ def base_metadata(parameter_count: int, weights_dtype: str) -> dict[str, Any]:
         "parameter_count": parameter_count,
         "weights_dtype": weights_dtype,
     }
+
+
+def read_softmax(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """The output layer of a preset's language model, in float32.
+
+    Returns:
+        The kernel (vocabulary_size, projection_dim) and the bias (vocabulary_size,).
+
+    Raises:
+        ValueError: if the file is damaged or holds something else.
+    """
+    try:
+        with h5py.File(path, "r") as file:
+            kernel, bias = (
+                file[name][()].astype(np.float32) for name in (SOFTMAX_KERNEL, SOFTMAX_BIAS)
+            )
+    except (OSError, KeyError) as error:
+        raise ValueError(
+            f"{path} must hold the datasets `{SOFTMAX_KERNEL}` and `{SOFTMAX_BIAS}`, or is damaged ({error})."
+        ) from error
+    return kernel, bias
+
+
+def write_softmax(path: Path, kernel: np.ndarray, bias: np.ndarray, dtype: str) -> None:
+    """Writes the file that `read_softmax` reads, in "float32" or "float16"."""
+    with h5py.File(path, "w") as file:
+        file.create_dataset(SOFTMAX_KERNEL, data=kernel.astype(dtype))
+        file.create_dataset(SOFTMAX_BIAS, data=bias.astype(dtype))
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import h5py
-import keras
 import numpy as np
 
 from keras_elmo import presets
@@ -20,9 +19,6 @@ from keras_elmo.vocabulary import Vocabulary
 OPTIONS_FILE = "options.json"
 WEIGHTS_FILE = "model.hdf5"
 VOCABULARY_FILE = "vocab.txt"
-
-SOFTMAX_KERNEL = "softmax/W"
-SOFTMAX_BIAS = "softmax/b"
 
 # The file has a row for each id but 0, the row of which is zero and not stored.
 CHARACTER_ROWS = NUM_CHARACTERS - 1
@@ -37,7 +33,7 @@ class _Dataset:
     from_file: Callable[[np.ndarray], list[np.ndarray]] = lambda array: [array]
 
     def array(self) -> np.ndarray:
-        arrays = [np.asarray(_numpy(variable), np.float32) for variable in self.variables]
+        arrays = [np.asarray(variable.numpy(), np.float32) for variable in self.variables]
         return np.ascontiguousarray(self.to_file(*arrays))
 
     def assign(self, array: np.ndarray) -> None:
@@ -50,7 +46,7 @@ def recognizes(folder: Path) -> bool:
     return bool(_options_files(folder) or _weights_files(folder))
 
 
-def read(folder: Path, **overrides: Any) -> Checkpoint:
+def read(folder: Path, weights_file: Path | None = None, **overrides: Any) -> Checkpoint:
     """Reads a model from a folder with options, an HDF5 file of weights and, perhaps, a vocabulary.
 
     Reads every variant that bilm-tf can make: with or without skip connections, projections, highway layers and
@@ -61,6 +57,7 @@ def read(folder: Path, **overrides: Any) -> Checkpoint:
         folder: The folder. The options are `options.json`, or the only file whose name ends so; the weights are
             the only `.hdf5` or `.h5` file, whatever its name; the vocabulary is `vocab.txt`, also gzipped, or the
             only file whose name ends so.
+        weights_file: The file of weights to read, if the folder has more than one.
         **overrides: Arguments of `ElmoModel` that change no weights, such as `trainable_bilm=True`.
 
     Returns:
@@ -69,14 +66,20 @@ def read(folder: Path, **overrides: Any) -> Checkpoint:
     Raises:
         ValueError: naming the file, and the key or dataset that is missing, unknown or misshaped.
     """
-    options_file = _only(_options_files(folder), folder, "options file (`options.json`)")
-    weights_file = _only(_weights_files(folder), folder, "HDF5 file of weights (`.hdf5`)")
+    options_file = _only(_options_files(folder), folder, f"file `{OPTIONS_FILE}`")
+    if weights_file is None:
+        weights_file = _only(_weights_files(folder), folder, "HDF5 file of weights")
     vocabulary = None
     if vocabulary_files := _vocabulary_files(folder):
-        vocabulary = Vocabulary.load(_only(vocabulary_files, folder, "vocabulary (`vocab.txt`)"))
+        vocabulary = Vocabulary.load(_only(vocabulary_files, folder, f"file `{VOCABULARY_FILE}`"))
     options = _Options(options_file)
     arrays = _read_arrays(weights_file)
-    model = ElmoModel(**{**_arguments(options, arrays, weights_file, vocabulary), **overrides})
+    arguments = {**_arguments(options, arrays, weights_file, vocabulary), **overrides}
+    try:
+        model = ElmoModel(**arguments)
+    except ValueError as error:
+        source = f"{options_file} and overrides" if overrides else options_file
+        raise ValueError(f"No ElmoModel can be made of {source}: {error}") from error
     softmax = _take_softmax(arrays, weights_file)
     if softmax is not None:
         check_softmax(softmax, model, vocabulary, weights_file)
@@ -97,8 +100,10 @@ def write(checkpoint: Checkpoint, folder: str | os.PathLike) -> None:
         folder: The folder to make.
 
     Raises:
-        ValueError: if the folder exists.
+        ValueError: if the folder exists, or if model, softmax and vocabulary do not fit each other.
     """
+    if checkpoint.softmax is not None:
+        check_softmax(checkpoint.softmax, checkpoint.model, checkpoint.vocabulary, folder)
     with written_beside(folder) as beside:
         beside.mkdir()
         presets.write_json(beside / OPTIONS_FILE, _options_of(checkpoint))
@@ -106,8 +111,8 @@ def write(checkpoint: Checkpoint, folder: str | os.PathLike) -> None:
             for name, dataset in _table(checkpoint.model).items():
                 file.create_dataset(name, data=dataset.array())
             if checkpoint.softmax is not None:
-                file.create_dataset(SOFTMAX_KERNEL, data=checkpoint.softmax.kernel)
-                file.create_dataset(SOFTMAX_BIAS, data=checkpoint.softmax.bias)
+                file.create_dataset(presets.SOFTMAX_KERNEL, data=checkpoint.softmax.kernel)
+                file.create_dataset(presets.SOFTMAX_BIAS, data=checkpoint.softmax.bias)
         if checkpoint.vocabulary is not None:
             checkpoint.vocabulary.save(beside / VOCABULARY_FILE)
 
@@ -166,10 +171,6 @@ def _stacked(kernel, recurrent_kernel) -> _Dataset:
     )
 
 
-def _numpy(variable) -> np.ndarray:
-    return np.asarray(keras.ops.convert_to_numpy(variable))
-
-
 # --- options ---
 
 
@@ -183,12 +184,22 @@ class _Options:
     def get(self, key: str, kind: type | tuple[type, ...], default: Any = ...) -> Any:
         """The value at a dotted key; `default` if it is missing or null and a default is given."""
         value: Any = self.values
-        for part in key.split("."):
-            value = value.get(part) if isinstance(value, dict) else None
-        if value is None:
-            if default is ...:
-                raise ValueError(f"{self.path}: the key `{key}` is missing.")
-            return default
+        *parents, _ = parts = key.split(".")
+        for i, part in enumerate(parts, 1):
+            value = value.get(part)
+            if value is None:
+                break
+            if i <= len(parents):
+                self._check(".".join(parts[:i]), value, dict)
+        if value is not None:
+            return self._check(key, value, kind)
+        if default is ...:
+            raise ValueError(
+                f"{self.path}: the key `{key}` is missing. Use the options that came with the weights."
+            )
+        return default
+
+    def _check(self, key: str, value: Any, kind: type | tuple[type, ...]) -> Any:
         right_kind = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
         if not right_kind:
             kinds = kind if isinstance(kind, tuple) else (kind,)
@@ -329,7 +340,12 @@ def _only(files: list[Path], folder: Path, what: str) -> Path:
     if len(files) == 1:
         return files[0]
     found = ", ".join(path.name for path in files) or "none"
-    raise ValueError(f"{folder} must have one {what}. Found: {found}")
+    fix = (
+        "Give each model a folder of its own, or pass the path of its file of weights."
+        if files
+        else "Put it into the folder."
+    )
+    raise ValueError(f"{folder} must have one {what}. Found: {found}. {fix}")
 
 
 # --- the weights ---
@@ -358,11 +374,11 @@ def _read_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def _take_softmax(arrays: dict[str, np.ndarray], path: Path) -> Softmax | None:
-    kernel, bias = arrays.pop(SOFTMAX_KERNEL, None), arrays.pop(SOFTMAX_BIAS, None)
+    kernel, bias = arrays.pop(presets.SOFTMAX_KERNEL, None), arrays.pop(presets.SOFTMAX_BIAS, None)
     if kernel is None and bias is None:
         return None
     if kernel is None or bias is None:
-        missing = SOFTMAX_KERNEL if kernel is None else SOFTMAX_BIAS
+        missing = presets.SOFTMAX_KERNEL if kernel is None else presets.SOFTMAX_BIAS
         raise ValueError(
             f"{path}: the dataset `{missing}` is missing, though the other of the pair is there."
         )

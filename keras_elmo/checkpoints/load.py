@@ -8,7 +8,7 @@ from keras_elmo import presets
 from keras_elmo.checkpoints import bilm_tf, preset
 from keras_elmo.checkpoints.archive import unpacked
 from keras_elmo.checkpoints.checkpoint import Checkpoint
-from keras_elmo.models import ElmoModel
+from keras_elmo.models import BidirectionalLanguageModel, ElmoModel
 
 
 def load_model(source: str | os.PathLike, **overrides: Any) -> ElmoModel:
@@ -20,7 +20,7 @@ def load_model(source: str | os.PathLike, **overrides: Any) -> ElmoModel:
     | a folder with `config.json`, `model.weights.h5` | a preset that `save_to_preset` or `keras-elmo convert` wrote |
     | a folder with `options.json` and an `.hdf5` file | the weights of bilm-tf, AllenNLP, simple_elmo, NLPL |
     | a `.zip`, `.tar.gz` or `.tar` of such a folder | the same |
-    | an `.hdf5` file | the folder that it is in |
+    | an `.hdf5` file of such a folder | the same; the file says which, if there are several |
 
     Args:
         source: Name or path.
@@ -41,8 +41,43 @@ def load_model(source: str | os.PathLike, **overrides: Any) -> ElmoModel:
     return load_checkpoint(source, **overrides).model
 
 
+def load_language_model(
+    source: str | os.PathLike, dropout: float = 0.0, **overrides: Any
+) -> BidirectionalLanguageModel:
+    """Loads a `BidirectionalLanguageModel` from anything that `load_model` reads and that has a softmax.
+
+    Args:
+        source: Name or path.
+        dropout: Rate of dropout in training. Defaults to 0.0.
+        **overrides: Arguments of `ElmoModel` that change no weights, such as `trainable_bilm=True`.
+
+    Returns:
+        The model, which scores sentences, suggests words, and can be trained on.
+
+    Raises:
+        ValueError: as `load_model`, and if there is no softmax or no vocabulary: the public weights of
+            bilm-tf and AllenNLP come without the softmax.
+
+    Example:
+        >>> len(load_language_model("elmo_tiny_en").vocabulary)
+        40000
+    """
+    checkpoint = load_checkpoint(source, **overrides)
+    if checkpoint.softmax is None or checkpoint.vocabulary is None:
+        missing = "softmax" if checkpoint.softmax is None else "vocabulary"
+        raise ValueError(
+            f"{source} has no {missing}, so it is no language model; it still gives vectors: load it by "
+            "`keras_elmo.load_model`."
+        )
+    model = BidirectionalLanguageModel(checkpoint.model, checkpoint.vocabulary, dropout)
+    model.set_softmax(*checkpoint.softmax)
+    return model
+
+
 def load_checkpoint(source: str | os.PathLike, **overrides: Any) -> Checkpoint:
     """Like `load_model`, with the vocabulary, the softmax and the tokenizer beside the model."""
+    if not isinstance(source, str | os.PathLike):
+        raise ValueError(f"`source` must be a name or a path. Received: source={source!r}")
     if isinstance(source, str) and source in presets.preset_names():
         return preset.read(presets.preset_folder(source), **overrides)
     path = Path(source)
@@ -54,15 +89,25 @@ def load_checkpoint(source: str | os.PathLike, **overrides: Any) -> Checkpoint:
         raise ValueError(
             f"{path} is a whole Keras model: load it by `keras.saving.load_model` after `import keras_elmo`."
         )
-    if path.suffix in (".hdf5", ".h5"):
-        path = path.parent
+    if path.suffix in (".hdf5", ".h5") and path.is_file():
+        if path.name == presets.WEIGHTS_FILE:
+            return preset.read(presets.preset_folder(path.parent), **overrides)
+        return bilm_tf.read(path.parent, weights_file=path, **overrides)
     with unpacked(path) as folder:
-        if presets.is_preset_folder(folder):
-            return preset.read(folder, **overrides)
-        if bilm_tf.recognizes(folder):
-            return bilm_tf.read(folder, **overrides)
-        found = ", ".join(sorted(entry.name for entry in folder.iterdir())[:8]) or "nothing"
-        raise ValueError(
-            f"{path} holds no model that is known here: neither {presets.CONFIG_FILE} and {presets.WEIGHTS_FILE} "
-            f"nor {bilm_tf.OPTIONS_FILE} and an .hdf5 file. Found: {found}"
-        )
+        try:
+            return _read(folder, **overrides)
+        except ValueError as error:
+            # People know the archive, not the folder it was unpacked to.
+            raise ValueError(str(error).replace(str(folder), str(path))) from error
+
+
+def _read(folder: Path, **overrides: Any) -> Checkpoint:
+    if presets.is_preset_folder(folder) or (folder / presets.WEIGHTS_FILE).is_file():
+        return preset.read(presets.preset_folder(folder), **overrides)
+    if bilm_tf.recognizes(folder):
+        return bilm_tf.read(folder, **overrides)
+    found = ", ".join(sorted(entry.name for entry in folder.iterdir())[:8]) or "nothing"
+    raise ValueError(
+        f"{folder} holds no model that is known here: neither {presets.CONFIG_FILE} and {presets.WEIGHTS_FILE} "
+        f"nor {bilm_tf.OPTIONS_FILE} and an .hdf5 file. Found: {found}"
+    )

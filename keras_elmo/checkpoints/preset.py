@@ -5,17 +5,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import h5py
-import numpy as np
-
 from keras_elmo import presets
 from keras_elmo.checkpoints.checkpoint import Checkpoint, Softmax, check_softmax
 from keras_elmo.files import written_beside
 from keras_elmo.models import ElmoModel
 from keras_elmo.vocabulary import Vocabulary
-
-SOFTMAX_KERNEL = "softmax/W"
-SOFTMAX_BIAS = "softmax/b"
 
 
 def read(folder: Path, **overrides: Any) -> Checkpoint:
@@ -37,7 +31,7 @@ def read(folder: Path, **overrides: Any) -> Checkpoint:
     softmax = None
     softmax_file = folder / presets.LANGUAGE_MODEL_FILE
     if softmax_file.is_file():
-        softmax = _read_softmax(softmax_file)
+        softmax = Softmax(*presets.read_softmax(softmax_file))
         check_softmax(softmax, model, vocabulary, softmax_file)
     metadata = presets.read_metadata(folder)
     return Checkpoint(model, vocabulary, softmax, metadata, format="keras_elmo preset")
@@ -58,31 +52,18 @@ def write(
         model_card: Path of a Markdown file to take along as `README.md`.
 
     Raises:
-        ValueError: if the folder exists, or `weights_dtype` is another.
+        ValueError: if the folder exists, `weights_dtype` is another, or model, softmax and vocabulary do not fit
+            each other.
     """
+    if checkpoint.softmax is not None:
+        check_softmax(checkpoint.softmax, checkpoint.model, checkpoint.vocabulary, folder)
     with written_beside(folder) as beside:
         checkpoint.model.save_to_preset(beside, weights_dtype, checkpoint.metadata)
         if checkpoint.vocabulary is not None:
             checkpoint.vocabulary.save(beside / presets.VOCABULARY_FILE)
         if checkpoint.softmax is not None:
-            with h5py.File(beside / presets.LANGUAGE_MODEL_FILE, "w") as file:
-                file.create_dataset(
-                    SOFTMAX_KERNEL, data=checkpoint.softmax.kernel.astype(weights_dtype)
-                )
-                file.create_dataset(
-                    SOFTMAX_BIAS, data=checkpoint.softmax.bias.astype(weights_dtype)
-                )
+            presets.write_softmax(
+                beside / presets.LANGUAGE_MODEL_FILE, *checkpoint.softmax, weights_dtype
+            )
         if model_card is not None:
             shutil.copyfile(model_card, beside / presets.MODEL_CARD_FILE)
-
-
-def _read_softmax(path: Path) -> Softmax:
-    try:
-        with h5py.File(path, "r") as file:
-            return Softmax(
-                *(file[name][()].astype(np.float32) for name in (SOFTMAX_KERNEL, SOFTMAX_BIAS))
-            )
-    except (OSError, KeyError) as error:
-        raise ValueError(
-            f"{path} must hold the datasets `{SOFTMAX_KERNEL}` and `{SOFTMAX_BIAS}`, or is damaged ({error})."
-        ) from error

@@ -5,6 +5,7 @@ from keras_elmo.layers.char_cnn_encoder import CharCNNEncoder as CharCNNEncoder
 from keras_elmo.layers.highway import Highway as Highway
 from keras_elmo.layers.lstm_stack import LSTMStack as LSTMStack
 from keras_elmo.layers.projected_lstm_cell import ProjectedLSTMCell as ProjectedLSTMCell
+from keras_elmo.layers.sampled_softmax import SampledSoftmax as SampledSoftmax
 from keras_elmo.layers.scalar_mix import ScalarMix as ScalarMix
 from keras_elmo.layers.sentence_boundaries import AddSentenceBoundaries as AddSentenceBoundaries
 from keras_elmo.layers.sentence_boundaries import (

@@ -5,10 +5,11 @@ from keras import ops
 
 from keras_elmo.layers.checks import check_rank
 from keras_elmo.layers.lstm_stack import LSTMStack
+from keras_elmo.layers.masked_layer import MaskedLayer
 
 
 @keras.saving.register_keras_serializable(package="keras_elmo")
-class BiLMStack(keras.layers.Layer):
+class BiLMStack(MaskedLayer):
     """The layers of a bidirectional language model: two independent LSTM stacks over the token vectors.
 
     Layer 0 is the token vector twice, `[x; x]`; layer k is `[forward_k; backward_k]`. The forward stack reads
@@ -100,6 +101,7 @@ class BiLMStack(keras.layers.Layer):
         self, token_embeddings, mask=None, initial_state=None, return_state=False, training=False
     ):
         self._check_input(token_embeddings.shape)
+        mask = self._mask_or_that_of(mask, token_embeddings)
         forward_state, backward_state = (None, None) if initial_state is None else initial_state
         forward, forward_state = self.forward_stack(
             token_embeddings,

@@ -106,7 +106,7 @@ class CharCNNEncoder(keras.layers.Layer):
         self.character_embedding = keras.layers.Embedding(
             num_characters,
             embedding_dim,
-            embeddings_initializer=keras.initializers.RandomUniform(-1.0, 1.0),
+            embeddings_initializer=_with_zero_row(keras.initializers.RandomUniform(-1.0, 1.0)),
             dtype=self.dtype_policy,
             name="character_embedding",
         )
@@ -146,10 +146,6 @@ class CharCNNEncoder(keras.layers.Layer):
         self._check_input(input_shape)
         max_word_length = input_shape[-1]
         self.character_embedding.build((None, max_word_length))
-        # Id 0 means that there is no word: its vector is zero and stays so, for such rows are masked out.
-        table = ops.convert_to_numpy(self.character_embedding.embeddings).copy()
-        table[0] = 0.0
-        self.character_embedding.embeddings.assign(table)
         for convolution in self.convolutions:
             convolution.build((None, max_word_length, self.embedding_dim))
         num_filters = sum(count for _, count in self.filters)
@@ -166,9 +162,11 @@ class CharCNNEncoder(keras.layers.Layer):
         if keras.backend.backend() == "jax":
             vectors = self._encode(words)
         else:
+            # One row of zeros more: an empty batch has a maximum as well.
+            words = ops.pad(words, [[0, 1], [0, 0]])
             distinct, positions = ops.unique(words, sorted=False, return_inverse=True, axis=0)
             distinct = self._trim(ops.reshape(distinct, (-1, max_word_length)))
-            vectors = ops.take(self._encode(distinct), positions, axis=0)
+            vectors = ops.take(self._encode(distinct), positions[:-1], axis=0)
         vectors = ops.reshape(vectors, (batch, num_tokens, self.projection_dim))
         mask = self.compute_mask(character_ids)
         return vectors * ops.cast(mask, vectors.dtype)[:, :, None]
@@ -220,6 +218,16 @@ class CharCNNEncoder(keras.layers.Layer):
             "use_projection": self.use_projection,
             "num_characters": self.num_characters,
         }
+
+
+def _with_zero_row(initializer):
+    """Id 0 means that there is no word: its vector is zero and stays so, for such rows are masked out."""
+
+    def initialize(shape, dtype=None):
+        table = initializer(shape, dtype)
+        return ops.concatenate([ops.zeros_like(table[:1]), table[1:]])
+
+    return initialize
 
 
 def check_filters(filters: Sequence[Sequence[int]]) -> list[list[int]]:

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_elmo.layers.checks import check_positive_integer, check_rank
+from keras_elmo.layers.masked_layer import MaskedLayer
 from keras_elmo.layers.projected_lstm_cell import ProjectedLSTMCell
 
 # Outside of training the inputs' part of the gates is computed for all steps at once as long as it has no more
@@ -27,7 +28,7 @@ class _Step:
 
 
 @keras.saving.register_keras_serializable(package="keras_elmo")
-class LSTMStack(keras.layers.Layer):
+class LSTMStack(MaskedLayer):
     """Layers of projected LSTMs that read in one direction: the forward or the backward half of a biLM.
 
     Every layer reads the outputs of the one below. With skip connections a layer from the second on gives
@@ -53,6 +54,8 @@ class LSTMStack(keras.layers.Layer):
         mask: bool tensor (batch, num_tokens), `False` where there is no token; optional.
         initial_state: list with, for every layer, the list of its output (batch, projection_dim or units) and
             its memory cell (batch, units); zeros if not given.
+        drop: function (inputs, layer number) -> inputs, applied to the input of every layer, and so to what the
+            skip connection adds: dropout while a language model is trained; optional.
         return_state: bool, whether to return the final state too, as `initial_state` takes it. Defaults to
             `False`.
         training: bool. Defaults to `False`.
@@ -121,8 +124,11 @@ class LSTMStack(keras.layers.Layer):
             cell.build((None, dim))
             dim = cell.output_size
 
-    def call(self, inputs, mask=None, initial_state=None, return_state=False, training=False):
+    def call(
+        self, inputs, mask=None, initial_state=None, drop=None, return_state=False, training=False
+    ):
         check_rank("The input of an LSTM stack", inputs.shape, 3, "(batch, num_tokens, input_dim)")
+        mask = self._mask_or_that_of(mask, inputs)
         if initial_state is None:
             initial_state = [None] * self.num_layers
         if len(initial_state) != self.num_layers:
@@ -132,6 +138,8 @@ class LSTMStack(keras.layers.Layer):
             )
         outputs, states = [], []
         for i, cell in enumerate(self.cells):
+            if drop is not None:
+                inputs = drop(inputs, i)
             output, *state = self._run(cell, inputs, mask, initial_state[i], training)
             if self.use_skip_connections and i > 0:
                 output = output + inputs
@@ -172,7 +180,7 @@ class LSTMStack(keras.layers.Layer):
         return [(*input_shape[:-1], self.output_dim)] * self.num_layers
 
     def compute_output_spec(
-        self, inputs, mask=None, initial_state=None, return_state=False, training=False
+        self, inputs, mask=None, initial_state=None, drop=None, return_state=False, training=False
     ):
         def tensor(*shape):
             return keras.KerasTensor(shape, dtype=self.compute_dtype)

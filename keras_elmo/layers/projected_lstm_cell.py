@@ -119,8 +119,8 @@ class ProjectedLSTMCell(keras.layers.Layer):
                 output = ops.clip(output, -self.projection_clip, self.projection_clip)
         return output, [output, memory]
 
-    def compute_output_shape(self, input_shape, states_shape=None):
-        batch = input_shape[0]
+    def compute_output_shape(self, inputs_shape, states_shape=None):
+        batch = inputs_shape[0]
         return (batch, self.output_size), [(batch, size) for size in self.state_size]
 
     def get_config(self):

@@ -7,12 +7,13 @@ import numpy as np
 from keras import ops
 
 from keras_elmo.layers.checks import check_choice
+from keras_elmo.layers.masked_layer import MaskedLayer
 
 LAYER_NORM_EPSILON = 1e-13
 
 
 @keras.saving.register_keras_serializable(package="keras_elmo")
-class ScalarMix(keras.layers.Layer):
+class ScalarMix(MaskedLayer):
     """A task's own mix of the layers: `gamma * sum_k softmax(w)_k * layer_k`.
 
     `w` starts at zero (every layer counts the same) and `gamma` at one; both are learned with the task. Several
@@ -113,7 +114,11 @@ class ScalarMix(keras.layers.Layer):
         if self.scalar_weights is None:
             mixed = self._normalize(layer_outputs[-1], mask)
         else:
-            weights = self.scalar_weights if self.normalized else ops.softmax(self.scalar_weights)
+            weights = self.scalar_weights
+            if not self.normalized:
+                # By hand: `ops.softmax` warns if there is one layer alone.
+                weights = ops.exp(weights - ops.max(weights))
+                weights = weights / ops.sum(weights)
             mixed = sum(
                 weights[k] * self._normalize(layer_outputs[k], mask) for k in range(num_layers)
             )
@@ -138,8 +143,9 @@ class ScalarMix(keras.layers.Layer):
 
     def _check_input(self, layers):
         """Checks tensors, or their shapes, and returns how many layers there are."""
-        shapes = [getattr(layer, "shape", layer) for layer in layers]
-        if not isinstance(layers, list | tuple) or any(
+        is_list = isinstance(layers, list | tuple)
+        shapes = [getattr(layer, "shape", layer) for layer in layers] if is_list else []
+        if not shapes or any(
             not isinstance(shape, list | tuple) and not hasattr(shape, "__len__")
             for shape in shapes
         ):
@@ -158,6 +164,7 @@ class ScalarMix(keras.layers.Layer):
         return mask[0] if isinstance(mask, list | tuple) else mask
 
     def compute_output_shape(self, input_shape):
+        self._check_input(input_shape)
         return input_shape[0]
 
     def get_config(self):

@@ -11,6 +11,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_elmo.layers.masked_layer import MaskedLayer
+
 
 @keras.saving.register_keras_serializable(package="keras_elmo")
 class AddSentenceBoundaries(keras.layers.Layer):
@@ -46,8 +48,8 @@ class AddSentenceBoundaries(keras.layers.Layer):
                 "`begin` and `end` must be ids of the same kind and length. "
                 f"Received: begin={begin!r}, end={end!r}"
             )
-        self.begin = begin
-        self.end = end
+        self.begin = np.asarray(begin).tolist()
+        self.end = np.asarray(end).tolist()
 
     def call(self, ids):
         if tuple(ids.shape[2:]) != np.shape(self.begin):
@@ -75,7 +77,7 @@ class AddSentenceBoundaries(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="keras_elmo")
-class RemoveSentenceBoundaries(keras.layers.Layer):
+class RemoveSentenceBoundaries(MaskedLayer):
     """Takes `<S>` and `</S>` away again, or puts `</S>` right behind the last word of each sentence.
 
     Args:
@@ -112,31 +114,34 @@ class RemoveSentenceBoundaries(keras.layers.Layer):
     def call(self, inputs, mask=None):
         if not self.keep:
             return inputs[:, 1:-1]
-        kept = self._keep(mask)[:, :, None]
+        self._check_mask(mask)
+        kept = ops.cast(self._keep(mask), inputs.dtype)[:, :, None]
         moved = ops.cast(self._end(mask), inputs.dtype)[:, :, None] * inputs[:, -1:]
-        return inputs * ops.cast(kept, inputs.dtype) + moved
+        return inputs * kept + moved
 
     def compute_mask(self, inputs, mask=None):
-        if mask is None:
-            return None
-        if not self.keep:
-            return mask[:, 1:-1]
-        return ops.logical_or(self._keep(mask), self._end(mask))
+        if self.keep:
+            self._check_mask(mask)
+            return ops.logical_or(self._keep(mask), self._end(mask))
+        return None if mask is None else mask[:, 1:-1]
 
-    def _keep(self, mask):
-        """`<S>` and the words, where they stand."""
-        return ops.logical_and(mask, ops.arange(ops.shape(mask)[1]) < ops.shape(mask)[1] - 1)
-
-    def _end(self, mask):
-        """`True` at one place of each row: behind the last word."""
+    def _check_mask(self, mask):
         if mask is None:
             raise ValueError(
                 "`keep=True` needs a mask to know where each sentence ends. Received: mask=None. Pass `mask`, "
                 "or an input that carries one."
             )
-        columns = ops.arange(ops.shape(mask)[1])
-        last = ops.max(ops.where(self._keep(mask), columns, 0), axis=1, keepdims=True)
-        return ops.equal(columns, last + 1)
+
+    def _keep(self, mask):
+        """`<S>` and the words, where they stand."""
+        return ops.concatenate([mask[:, :-1], ops.zeros_like(mask[:, :1])], axis=1)
+
+    def _end(self, mask):
+        """`True` at one place of each row: behind the last word."""
+        # Not `ops.arange`: in a symbolic call the number of columns is unknown.
+        columns = ops.cumsum(ops.ones_like(mask, dtype="int32"), axis=1) - 1
+        last = ops.where(self._keep(mask), columns, 0)
+        return ops.equal(columns, ops.max(last, axis=1, keepdims=True, initial=0) + 1)
 
     def compute_output_shape(self, input_shape):
         batch, num_tokens, *rest = input_shape

@@ -50,8 +50,8 @@ class TokenEmbedding(keras.layers.Layer):
     def call(self, token_ids):
         check_rank("`token_ids`", token_ids.shape, 2, "(batch, num_tokens)")
         vectors = ops.take(self.embeddings, token_ids, axis=0)
-        real = ops.cast(self.compute_mask(token_ids), self.compute_dtype)
-        return ops.cast(vectors, self.compute_dtype) * real[:, :, None]
+        real = self.compute_mask(token_ids)[:, :, None]
+        return ops.where(real, ops.cast(vectors, self.compute_dtype), 0.0)
 
     def compute_mask(self, inputs, mask=None):
         return ops.not_equal(inputs, 0)

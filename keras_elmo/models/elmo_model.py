@@ -122,6 +122,12 @@ class ElmoModel(keras.Model):
         dtype: Any = None,
         **kwargs,
     ):
+        # Keras' functional models take any argument and drop it: a misspelled one would go unnoticed.
+        if unknown := sorted(set(kwargs) - {"name", "trainable"}):
+            raise ValueError(
+                f"ElmoModel has no argument `{unknown[0]}`. It has: {', '.join(ARGUMENTS)}"
+            )
+
         # === Layers ===
         dtype = keras.dtype_policies.get(dtype)
         check_positive_integer("units", units)
@@ -159,8 +165,8 @@ class ElmoModel(keras.Model):
             ids = keras.Input((None,), dtype="int32", name="token_ids")
             real = ids != 0
         add_boundaries = AddSentenceBoundaries(begin, end, dtype=dtype, name="add_boundaries")
-        self.token_encoder = keras.Model(ids, encoder(add_boundaries(ids)), name="token_encoder")
-        self.bilm = BiLMStack(
+        token_encoder = keras.Model(ids, encoder(add_boundaries(ids)), name="token_encoder")
+        bilm = BiLMStack(
             units,
             None if projection_dim == units else projection_dim,
             num_layers,
@@ -170,23 +176,32 @@ class ElmoModel(keras.Model):
             dtype=dtype,
             name="bilm",
         )
-        self.scalar_mix = ScalarMix(layer_norm, dtype=dtype, name="scalar_mix")
+        scalar_mix = ScalarMix(layer_norm, dtype=dtype, name="scalar_mix")
 
         # === Functional model ===
-        token_embeddings = self.token_encoder(ids)
-        layer_outputs = self.bilm(token_embeddings)
-        mixed = self.scalar_mix(layer_outputs)
+        token_embeddings = token_encoder(ids)
+        layer_outputs = bilm(token_embeddings)
+        if not trainable_bilm:
+            token_embeddings, *layer_outputs = _StopGradient(dtype=dtype, name="stop_gradient")(
+                [token_embeddings, *layer_outputs]
+            )
+        mixed = scalar_mix(layer_outputs)
         outside = RemoveSentenceBoundaries(keep_sentence_boundaries, dtype=dtype, name="boundaries")
         words_only = RemoveSentenceBoundaries(dtype=dtype, name="words_only")
-        outputs = {"word_emb": outside(token_embeddings)}
+        # A symbolic tensor that comes out of a model, here `token_encoder`, carries no mask yet.
+        mask = ops.pad(ops.cast(real, "int32"), [[0, 0], [1, 1]], constant_values=1) > 0
+        outputs = {"word_emb": outside(token_embeddings, mask=mask)}
         for k in range(1, num_layers + 1):
-            outputs[f"lstm_outputs{k}"] = outside(layer_outputs[k])
-        outputs["elmo"] = outside(mixed)
+            outputs[f"lstm_outputs{k}"] = outside(layer_outputs[k], mask=mask)
+        outputs["elmo"] = outside(mixed, mask=mask)
         outputs["default"] = SentenceMean(dtype=dtype, name="sentence_mean")(words_only(mixed))
         outputs["sequence_len"] = ops.sum(ops.cast(real, "int32"), axis=-1)
         super().__init__(inputs=ids, outputs=outputs, **kwargs)
 
-        # === Config ===
+        # === Parts and config: PyTorch takes no attributes before `super().__init__` ===
+        self.token_encoder = token_encoder
+        self.bilm = bilm
+        self.scalar_mix = scalar_mix
         self.dtype_policy = dtype
         self.units = units
         self.projection_dim = projection_dim
@@ -222,6 +237,8 @@ class ElmoModel(keras.Model):
         self._set_parts_trainable()
 
     def _set_parts_trainable(self):
+        if not hasattr(self, "trainable_bilm"):
+            return  # called by `super().__init__`
         for part in (self.token_encoder, self.bilm):
             part.trainable = self.trainable and self.trainable_bilm
 
@@ -248,7 +265,7 @@ class ElmoModel(keras.Model):
 
         Raises:
             ValueError: if there is no such preset, its files are not what they should be, or an override is
-                unknown.
+                unknown or does not fit the weights.
         """
         folder = presets.preset_folder(preset)
         unknown = sorted(set(overrides) - {*ARGUMENTS, "dtype", "name", "trainable"})
@@ -262,14 +279,20 @@ class ElmoModel(keras.Model):
                 f"{folder / presets.CONFIG_FILE} must be the configuration of an {cls.__name__}. "
                 f"Received: class_name={saved.get('class_name')!r}"
             )
-        model = cls.from_config({**saved["config"], **overrides})
+        try:
+            model = cls.from_config({**saved["config"], **overrides})
+        except (TypeError, ValueError) as error:
+            source = " and ".join(
+                [str(folder / presets.CONFIG_FILE), *(["overrides"] if overrides else [])]
+            )
+            raise ValueError(f"No ElmoModel can be made of {source}: {error}") from error
         weights = folder / presets.WEIGHTS_FILE
         try:
             model.load_weights(weights)
         except (OSError, KeyError, ValueError) as error:
             raise ValueError(
                 f"{weights} does not hold the weights of the model that {presets.CONFIG_FILE} describes, or is "
-                f"damaged: {' '.join(str(error).split())[:300]}"
+                f"damaged; get or save it again ({' '.join(str(error).split())[:300]})."
             ) from error
         return model
 
@@ -308,6 +331,20 @@ class ElmoModel(keras.Model):
             )
 
 
+class _StopGradient(keras.layers.Layer):
+    """Passes tensors and their masks on, but no gradient back: what is below it is frozen."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    def call(self, inputs):
+        return [ops.stop_gradient(tensor) for tensor in inputs]
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+
 # The arguments that make the architecture, in the order of the signature.
 ARGUMENTS = [
     name
@@ -317,8 +354,10 @@ ARGUMENTS = [
 
 
 def _check_boundary_token_ids(ids: Sequence[int], vocabulary_size: int) -> tuple[int, int]:
-    good = all(is_integer(number) and 1 <= number <= vocabulary_size for number in ids)
-    if len(ids) != 2 or ids[0] == ids[1] or not good:
+    good = isinstance(ids, list | tuple) and all(
+        is_integer(number) and 1 <= number <= vocabulary_size for number in ids
+    )
+    if not good or len(ids) != 2 or ids[0] == ids[1]:
         raise ValueError(
             f"`boundary_token_ids` must be two different token ids between 1 and {vocabulary_size}. "
             f"Received: boundary_token_ids={ids!r}"

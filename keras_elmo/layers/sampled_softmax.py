@@ -1,0 +1,139 @@
+"""SampledSoftmax: the output layer of a language model, against a sample of the vocabulary or all of it."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_elmo.layers.checks import check_positive_integer
+
+# The exact softmax computes no more logits than this at once (256 MiB).
+MAX_LOGITS = 2**26
+
+
+@keras.saving.register_keras_serializable(package="keras_elmo")
+class SampledSoftmax(keras.layers.Layer):
+    """Negative log-likelihood of words under a softmax, estimated from a sample of negatives, or exact.
+
+    With `negatives`, the target's logit is set against those of the sample, each less the logarithm of how often it
+    is expected in such a sample, so that the gradient is, on average, that of the full softmax; a negative that is
+    the target itself does not count. Without, the sum runs over the whole vocabulary. One layer serves both
+    directions of a biLM.
+
+    The sample is log-uniform over ids: P(id) = log((id + 2) / (id + 1)) / log(vocabulary_size + 1), which fits a
+    vocabulary in the order of falling frequency. The sampled value is a training loss, no perplexity comes of it.
+
+    Reference: Jean et al. (2015), "On Using Very Large Target Vocabulary for Neural Machine Translation", eq. 8 to 11
+    (https://arxiv.org/abs/1412.2007), with the correction of TensorFlow's `sampled_softmax_loss`.
+
+    Args:
+        vocabulary_size: int, number of words.
+        kernel_initializer: initializer of the words' vectors. Defaults to a normal distribution of deviation
+            `dim ** -0.5`, as in bilm-tf.
+        bias_initializer: initializer of the words' biases. Defaults to "zeros".
+        **kwargs: Arguments of `keras.layers.Layer` (`name`, `dtype`, `trainable`).
+
+    Call arguments:
+        inputs: float tensor (num_positions, dim).
+        targets: int tensor (num_positions,), the id of the word that is right at each position.
+        negatives: int tensor (num_negatives,) of distinct ids, or `None` (default) for the full softmax.
+        num_tries: float scalar, how many ids were drawn, with repetition, until so many distinct ones were found.
+
+    Output shape:
+        (num_positions,), in float32.
+
+    Raises:
+        ValueError: if an argument is out of range, or `num_tries` is missing beside `negatives`.
+
+    Example:
+    >>> import numpy as np
+    >>> layer = SampledSoftmax(vocabulary_size=5)
+    >>> layer(np.zeros((2, 3), "float32"), np.array([0, 4])).numpy().round(4).tolist()
+    [1.6094, 1.6094]
+    """
+
+    def __init__(
+        self, vocabulary_size: int, kernel_initializer=None, bias_initializer="zeros", **kwargs
+    ):
+        super().__init__(**kwargs)
+        check_positive_integer("vocabulary_size", vocabulary_size)
+        self.vocabulary_size = vocabulary_size
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.bias_initializer = keras.initializers.get(bias_initializer)
+
+    def build(self, inputs_shape):
+        dim = inputs_shape[-1]
+        kernel = self.kernel_initializer or keras.initializers.RandomNormal(stddev=dim**-0.5)
+        self.kernel = self.add_weight((self.vocabulary_size, dim), kernel, name="kernel")
+        self.bias = self.add_weight((self.vocabulary_size,), self.bias_initializer, name="bias")
+
+    def call(self, inputs, targets, negatives=None, num_tries=None):
+        if negatives is None:
+            return self._exact(inputs, targets)
+        if num_tries is None:
+            raise ValueError(
+                "`num_tries` must be given beside `negatives`. Received: num_tries=None"
+            )
+        # One lookup for both, so that their gradient is one set of rows.
+        num_positions = ops.shape(targets)[0]
+        ids = ops.concatenate([targets, negatives])
+        vectors = ops.take(self.kernel, ids, axis=0)
+        biases = ops.cast(ops.take(self.bias, ids), "float32") - self._log_expected(ids, num_tries)
+        target_logits = ops.sum(
+            ops.cast(inputs, "float32") * ops.cast(vectors[:num_positions], "float32"), axis=1
+        )
+        target_logits = target_logits + biases[:num_positions]
+        logits = ops.matmul(inputs, ops.transpose(vectors[num_positions:]))
+        logits = ops.cast(logits, "float32") + biases[num_positions:]
+        is_target = ops.equal(targets[:, None], negatives[None])
+        logits = ops.where(is_target, -1e9, logits)
+        return ops.logaddexp(ops.logsumexp(logits, axis=1), target_logits) - target_logits
+
+    def _exact(self, inputs, targets):
+        """The full softmax, a bounded number of positions at a time."""
+        num_positions = ops.shape(targets)[0]
+        size = max(MAX_LOGITS // self.vocabulary_size, 1)
+        if isinstance(num_positions, int):
+            pieces = [
+                self._exact_piece((inputs[start : start + size], targets[start : start + size]))
+                for start in range(0, max(num_positions, 1), size)
+            ]
+            return ops.concatenate(pieces) if len(pieces) > 1 else pieces[0]
+        # In a graph, where the number is not known: in pieces of the same size, the last one filled up.
+        size = ops.maximum(ops.minimum(num_positions, size), 1)
+        rest = -num_positions % size
+        inputs = ops.reshape(ops.pad(inputs, [[0, rest], [0, 0]]), (-1, size, self.kernel.shape[1]))
+        targets = ops.reshape(ops.pad(targets, [[0, rest]]), (-1, size))
+        losses = ops.map(self._exact_piece, (inputs, targets))
+        return ops.reshape(losses, (-1,))[:num_positions]
+
+    def _exact_piece(self, piece):
+        inputs, targets = piece
+        logits = self.logits(inputs)
+        target_logits = ops.take_along_axis(logits, targets[:, None], axis=1)[:, 0]
+        return ops.logsumexp(logits, axis=1) - target_logits
+
+    def logits(self, inputs):
+        """The logits of all words, (num_positions, vocabulary_size), in float32."""
+        logits = ops.matmul(inputs, ops.transpose(ops.cast(self.kernel, self.compute_dtype)))
+        return ops.cast(logits, "float32") + ops.cast(self.bias, "float32")
+
+    def _log_expected(self, ids, num_tries):
+        """Log of how often an id is expected in the sample: 1 - (1 - P(id)) ** num_tries."""
+        ids = ops.cast(ids, "float32")
+        probabilities = ops.log1p(1.0 / (ids + 1.0)) / np.log(self.vocabulary_size + 1.0)
+        num_tries = ops.cast(num_tries, "float32")
+        return ops.log(-ops.expm1(num_tries * ops.log1p(-probabilities)))
+
+    def compute_output_shape(self, inputs_shape, targets_shape=None):
+        return (inputs_shape[0],)
+
+    def compute_output_spec(self, inputs, targets, negatives=None, num_tries=None):
+        return keras.KerasTensor((inputs.shape[0],), dtype="float32")
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
+        }
