@@ -1,0 +1,380 @@
+"""Embedder: any number of sentences of any length in, their vectors out, in order and in bounded memory."""
+
+import os
+import reprlib
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from keras_elmo import presets
+from keras_elmo.character_ids import (
+    BEGIN_OF_SENTENCE_WORD,
+    END_OF_SENTENCE_WORD,
+    character_ids,
+    word_character_ids,
+)
+from keras_elmo.checkpoints import load_checkpoint
+from keras_elmo.layers.checks import check_choice, check_positive_integer
+from keras_elmo.models import ElmoModel
+from keras_elmo.text import tokenize_sentences
+from keras_elmo.text.tokenizer import check_tokenizer
+
+LAYERS = ("all", "average", "top", "mix", "word")
+PRECISIONS = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
+
+# Sentences are sorted by length within a window of this many batches.
+BATCHES_PER_WINDOW = 16
+SENTENCES_PER_WINDOW = 8192
+# So many are read ahead to be tokenized together, fewer of long ones.
+SENTENCES_PER_BLOCK = 512
+CHARACTERS_PER_BLOCK = 2**18
+# The vectors of one sentence that take more room than this are kept in a temporary file.
+MAX_BYTES_IN_MEMORY = 2**26
+
+Sentence = str | Sequence[str]
+
+
+class Embedder:
+    """Embeds sentences: batches of like length within a budget of tokens, results in the order of the input.
+
+    A sentence with more tokens than the budget is read in pieces with the LSTMs' state carried on: forward from its
+    beginning, backward from its end. The numbers are those of one pass. So memory does not grow with the number of
+    sentences, nor with their length.
+
+    Make one and keep it: the model is compiled once, for all shapes.
+
+    Args:
+        model: An `ElmoModel`; or the name of a preset, or a path of anything that `keras_elmo.load_model` reads.
+            Defaults to the bundled English preset.
+        layers: Which vectors: "all" (default), every layer from 0 up; "average" of them; "top"; "mix", the model's
+            own, learned one; "word", layer 0 once, which knows no context.
+        tokenizer: "word" or "whitespace", for sentences given as one string, see `keras_elmo.text.tokenize`. `None`
+            (default): the one that the preset was trained with, else "word".
+        batch_tokens: Tokens per batch at most, padding included. Defaults to 2048.
+        precision: "float32" (default), or "bfloat16" for faster, rougher arithmetic where the processor has it. The
+            result is float32 either way. A model that is given keeps its own.
+
+    Attributes:
+        model: The `ElmoModel`.
+        dim: Values per token and layer.
+        num_words: Tokens embedded so far.
+        num_cut_words: Those of them that were longer than the model reads.
+        cut_words: Up to five examples of these.
+
+    Raises:
+        ValueError: if an argument is out of range, or the model cannot be used so.
+
+    Example:
+    >>> embedder = Embedder(layers="top")
+    >>> [vectors.shape for vectors in embedder.embed(["The bank is near.", [], ["two", "tokens"]])]
+    [(5, 256), (0, 256), (2, 256)]
+    """
+
+    def __init__(
+        self,
+        model: ElmoModel | str | os.PathLike = presets.DEFAULT_PRESET,
+        layers: str = "all",
+        tokenizer: str | None = None,
+        batch_tokens: int = 2048,
+        precision: str = "float32",
+    ):
+        check_choice("layers", layers, LAYERS)
+        check_choice("precision", precision, tuple(PRECISIONS))
+        check_positive_integer("batch_tokens", batch_tokens)
+        if tokenizer is not None:
+            check_tokenizer(tokenizer)
+        if not isinstance(model, ElmoModel):
+            checkpoint = load_checkpoint(model, dtype=PRECISIONS[precision])
+            model = checkpoint.model
+            trained_with = checkpoint.metadata.get("tokenizer")
+            if tokenizer is not None and trained_with not in (None, tokenizer):
+                warnings.warn(
+                    f"The model was trained on text cut by the tokenizer {trained_with!r}; with {tokenizer!r} "
+                    "some words will look different from those it knows.",
+                    stacklevel=2,
+                )
+            tokenizer = tokenizer or trained_with
+        if model.vocabulary_size is not None:
+            raise ValueError(
+                "An Embedder needs a model that reads characters; this one reads the token ids of a vocabulary: "
+                "call the model itself with `Vocabulary.token_ids`."
+            )
+        if layers == "mix" and model.layer_norm == "batch":
+            raise ValueError(
+                'With `layer_norm="batch"` the mix of a sentence depends on its batch mates. Load the model with '
+                '`layer_norm="sentence"`, or take other `layers`.'
+            )
+        self.model = model
+        self.layers = layers
+        self.tokenizer = tokenizer or "word"
+        self.batch_tokens = batch_tokens
+        self.dim = model.projection_dim * (1 if layers == "word" else 2)
+        self.num_words = 0
+        self.num_cut_words = 0
+        self.cut_words: list[str] = []
+        self._compile()
+
+    def embed(self, sentences: Iterable[Sentence]) -> Iterator[np.ndarray]:
+        """Embeds sentences, each a string, which is tokenized, or a sequence of tokens.
+
+        Args:
+            sentences: Any iterable; it is read as the results are taken.
+
+        Yields:
+            For each sentence a float32 array: (num_tokens, dim), or (num_layers + 1, num_tokens, dim) with
+            `layers="all"`. That of a very long sentence is a `numpy.memmap` of a temporary file.
+
+        Raises:
+            ValueError: if `sentences` is one string or something in it is no sentence.
+        """
+        for _, arrays in self.windows(sentences):
+            yield from arrays
+
+    def windows(
+        self,
+        sentences: Iterable[Sentence],
+        on_batch: Callable[[int, int], None] = lambda num_sentences, num_words: None,
+    ) -> Iterator[tuple[list[Sequence[str]], list[np.ndarray]]]:
+        """Like `embed`, many sentences at a time: their tokens and their vectors.
+
+        Args:
+            sentences: As in `embed`.
+            on_batch: Called after each batch with the number of its sentences and of its words, for progress.
+
+        Yields:
+            A list with the tokens of each sentence, and the list of their arrays.
+        """
+        tokenized = self._tokenized(sentences)
+        while window := self._window(tokenized):
+            arrays: list[np.ndarray] = [np.empty(0)] * len(window)
+            for batch in self._batches(window):
+                tokens = [window[i] for i in batch]
+                for i, array in zip(batch, self._embed_batch(tokens), strict=True):
+                    arrays[i] = array
+                on_batch(len(batch), sum(map(len, tokens)))
+            self._count_cut_words(window)
+            yield window, arrays
+
+    def shape(self, num_tokens: int) -> tuple[int, ...]:
+        """Shape of the array of a sentence with so many tokens."""
+        rows = (num_tokens, self.dim)
+        return (self.model.num_layers + 1, *rows) if self.layers == "all" else rows
+
+    # --- sentences to batches ---
+
+    def _tokenized(self, sentences: Iterable[Sentence]) -> Iterator[Sequence[str]]:
+        if isinstance(sentences, str | bytes) or not isinstance(sentences, Iterable):
+            raise ValueError(
+                "`sentences` must be an iterable of sentences. "
+                f"Received: {reprlib.repr(sentences)}; put a single sentence into a list."
+            )
+        for block in _blocks(sentences):
+            cut = iter(tokenize_sentences([s for s in block if isinstance(s, str)], self.tokenizer))
+            for sentence in block:
+                yield next(cut) if isinstance(sentence, str) else sentence
+
+    def _window(self, tokenized: Iterator[Sequence[str]]) -> list[Sequence[str]]:
+        window: list[Sequence[str]] = []
+        num_words = 0
+        for tokens in tokenized:
+            window.append(tokens)
+            num_words += len(tokens)
+            if (
+                num_words >= BATCHES_PER_WINDOW * self.batch_tokens
+                or len(window) == SENTENCES_PER_WINDOW
+            ):
+                break
+        return window
+
+    def _batches(self, window: list[Sequence[str]]) -> Iterator[list[int]]:
+        """Places of sentences of like length, longest first, so many that the padded batch keeps the budget."""
+        batch: list[int] = []
+        for i in sorted(range(len(window)), key=lambda i: len(window[i]), reverse=True):
+            if batch and (len(batch) + 1) * max(len(window[batch[0]]), 1) > self.batch_tokens:
+                yield batch
+                batch = []
+            batch.append(i)
+        if batch:
+            yield batch
+
+    def _count_cut_words(self, window: list[Sequence[str]]) -> None:
+        room = self.model.max_word_length - 2
+        for tokens in window:
+            self.num_words += len(tokens)
+            for token in tokens:
+                # A character has one to four bytes: most words need not be encoded to know.
+                if len(token) * 4 > room and len(token.encode("utf-8", "ignore")) > room:
+                    self.num_cut_words += 1
+                    if len(self.cut_words) < 5 and token not in self.cut_words:
+                        self.cut_words.append(token)
+
+    # --- batches to vectors ---
+
+    def _compile(self) -> None:
+        model, width = self.model, self.model.max_word_length
+
+        def select(layer_outputs: list) -> tf.Tensor:
+            if self.layers == "mix":
+                return tf.cast(model.scalar_mix(layer_outputs), tf.float32)
+            layer_outputs = [tf.cast(layer, tf.float32) for layer in layer_outputs]
+            if self.layers == "all":
+                return tf.stack(layer_outputs, axis=1)
+            if self.layers == "average":
+                return tf.add_n(layer_outputs) / len(layer_outputs)
+            if self.layers == "top":
+                return layer_outputs[-1]
+            return layer_outputs[0][..., : model.projection_dim]
+
+        def state_signature(stack) -> list:
+            return [
+                [tf.TensorSpec((1, size), model.compute_dtype) for size in cell.state_size]
+                for cell in stack.cells
+            ]
+
+        forward, backward = model.bilm.forward_stack, model.bilm.backward_stack
+        ids = tf.TensorSpec((None, None, width), tf.int32)
+        piece = tf.TensorSpec((1, None, width), tf.int32)
+
+        @tf.function(input_signature=[ids])
+        def embed_batch(ids):
+            return select(model.bilm(model.token_encoder(ids)))
+
+        @tf.function(input_signature=[piece, state_signature(backward)])
+        def read_backward(ids, state):
+            vectors = tf.reverse(model.encoder(ids), [1])
+            return backward(vectors, initial_state=state, return_state=True)[1]
+
+        @tf.function(input_signature=[piece, state_signature(forward), state_signature(backward)])
+        def embed_piece(ids, forward_state, backward_state):
+            layer_outputs, (forward_state, _) = model.bilm(
+                model.encoder(ids),
+                initial_state=(forward_state, backward_state),
+                return_state=True,
+            )
+            return select(layer_outputs), forward_state
+
+        self._embed_ids = embed_batch
+        self._read_backward = read_backward
+        self._embed_piece = embed_piece
+
+    def _embed_batch(self, sentences: list[Sequence[str]]) -> list[np.ndarray]:
+        if len(sentences) == 1 and len(sentences[0]) > self.batch_tokens:
+            return [self._embed_long(sentences[0])]
+        if not any(sentences):
+            return [np.zeros(self.shape(0), np.float32) for _ in sentences]
+        ids = character_ids(sentences, self.model.max_word_length)
+        vectors = self._embed_ids(ids).numpy()
+        # Cut off <S>, padding and </S>; copied, for a view would keep the whole batch in memory.
+        return [
+            rows[..., 1 : 1 + len(tokens), :].copy()
+            for rows, tokens in zip(vectors, sentences, strict=True)
+        ]
+
+    def _embed_long(self, tokens: Sequence[str]) -> np.ndarray:
+        if self.layers == "mix" and self.model.layer_norm is not None:
+            raise ValueError(
+                f"A sentence of {len(tokens)} tokens is longer than `batch_tokens`, {self.batch_tokens}, and the mix "
+                f"with layer_norm={self.model.layer_norm!r} needs it whole. Raise `batch_tokens`, or take other "
+                "`layers`."
+            )
+        starts = range(0, len(tokens), self.batch_tokens)
+        backward_states = [self._zero_state(self.model.bilm.backward_stack)]
+        for start in reversed(starts[1:]):
+            piece = self._piece(tokens, start)
+            backward_states.append(self._read_backward(piece, backward_states[-1]))
+
+        result = _Rows(self.shape(len(tokens)))
+        forward_state = self._zero_state(self.model.bilm.forward_stack)
+        for start in starts:
+            vectors, forward_state = self._embed_piece(
+                self._piece(tokens, start), forward_state, backward_states.pop()
+            )
+            first = 1 if start == 0 else 0
+            count = min(self.batch_tokens, len(tokens) - start)
+            result.add(vectors.numpy()[0][..., first : first + count, :])
+        return result.array()
+
+    def _piece(self, tokens: Sequence[str], start: int) -> np.ndarray:
+        """Character ids of `batch_tokens` tokens; the first piece has `<S>` in front, the last `</S>` behind."""
+        width = self.model.max_word_length
+        end = start + self.batch_tokens
+        parts = [character_ids([tokens[start:end]], width)]
+        if start == 0:
+            parts.insert(0, word_character_ids(BEGIN_OF_SENTENCE_WORD, width)[None, None])
+        if end >= len(tokens):
+            parts.append(word_character_ids(END_OF_SENTENCE_WORD, width)[None, None])
+        return np.concatenate(parts, axis=1)
+
+    def _zero_state(self, stack) -> list:
+        return [
+            [tf.zeros((1, size), self.model.compute_dtype) for size in cell.state_size]
+            for cell in stack.cells
+        ]
+
+
+class _Rows:
+    """The vectors of a long sentence, added from its beginning: in memory, or if too large in a temporary file."""
+
+    def __init__(self, shape: tuple[int, ...]):
+        self._shape = shape
+        self._count = 0
+        self._array: np.ndarray | None = None
+        if np.prod(shape, dtype=np.int64) * 4 <= MAX_BYTES_IN_MEMORY:
+            self._array = np.empty(shape, np.float32)
+        else:
+            # The file has no name: it is gone when nobody uses the array any more.
+            self._file = tempfile.TemporaryFile()
+
+    def add(self, rows: np.ndarray) -> None:
+        num_tokens, dim = self._shape[-2:]
+        start, self._count = self._count, self._count + rows.shape[-2]
+        if self._array is not None:
+            self._array[..., start : self._count, :] = rows
+            return
+        # Written as a file, not through the map: a full disk is an error then and not the end of the process.
+        for k, layer in enumerate(rows.reshape(-1, *rows.shape[-2:])):
+            self._file.seek((k * num_tokens + start) * dim * 4)
+            self._file.write(np.ascontiguousarray(layer).data)
+
+    def array(self) -> np.ndarray:
+        if self._array is not None:
+            return self._array
+        with self._file as file:
+            file.flush()
+            return np.memmap(file, np.float32, "r+", shape=self._shape)
+
+
+def _blocks(sentences: Iterable[Any]) -> Iterator[list[Sentence]]:
+    """The sentences, checked, in lists to be tokenized together."""
+    block: list[Sentence] = []
+    size = 0
+    for number, sentence in enumerate(sentences):
+        if not isinstance(sentence, str):
+            sentence = _checked(sentence, number)
+        block.append(sentence)
+        size += len(sentence)
+        if len(block) == SENTENCES_PER_BLOCK or size >= CHARACTERS_PER_BLOCK:
+            yield block
+            block, size = [], 0
+    yield block
+
+
+def _checked(sentence: Any, number: int) -> list[str]:
+    wrong = sentence
+    place = f"sentences[{number}]"
+    if isinstance(sentence, Iterable) and not isinstance(sentence, bytes):
+        tokens = list(sentence)
+        bad = [i for i, token in enumerate(tokens) if not isinstance(token, str)]
+        if not bad:
+            return tokens
+        wrong = tokens[bad[0]]
+        place += f"[{bad[0]}]"
+    raise ValueError(
+        "Every sentence must be a string or a list of tokens that are strings. "
+        f"Received: {place}={reprlib.repr(wrong)} of type {type(wrong).__name__}. Decode bytes; write a missing "
+        'text as "".'
+    )
