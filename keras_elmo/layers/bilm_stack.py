@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_elmo.layers.checks import check_rank
 from keras_elmo.layers.lstm_stack import LSTMStack
-from keras_elmo.layers.masked_layer import MaskedLayer
+from keras_elmo.layers.masked_layer import MaskedLayer, zero_where_masked
 
 
 @keras.saving.register_keras_serializable(package="keras_elmo")
@@ -119,8 +119,7 @@ class BiLMStack(MaskedLayer):
             return_state=True,
             training=training,
         )
-        if mask is not None:
-            token_embeddings = token_embeddings * ops.cast(mask, self.compute_dtype)[:, :, None]
+        token_embeddings = zero_where_masked(token_embeddings, mask)
         layer_outputs = [ops.concatenate([token_embeddings, token_embeddings], axis=-1)]
         for ahead, back in zip(forward, backward, strict=True):
             layer_outputs.append(ops.concatenate([ahead, ops.flip(back, axis=1)], axis=-1))

@@ -14,6 +14,7 @@ from keras_elmo.layers.checks import (
     is_integer,
 )
 from keras_elmo.layers.highway import Highway
+from keras_elmo.layers.masked_layer import zero_where_masked
 
 ORIGINAL_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 
@@ -165,11 +166,12 @@ class CharCNNEncoder(keras.layers.Layer):
             # One row of zeros more: an empty batch has a maximum as well.
             words = ops.pad(words, [[0, 1], [0, 0]])
             distinct, positions = ops.unique(words, sorted=False, return_inverse=True, axis=0)
-            distinct = self._trim(ops.reshape(distinct, (-1, max_word_length)))
+            distinct = ops.reshape(distinct, (-1, max_word_length))
+            if self.num_characters == NUM_CHARACTERS:
+                distinct = self._trim(distinct)
             vectors = ops.take(self._encode(distinct), positions[:-1], axis=0)
         vectors = ops.reshape(vectors, (batch, num_tokens, self.projection_dim))
-        mask = self.compute_mask(character_ids)
-        return vectors * ops.cast(mask, vectors.dtype)[:, :, None]
+        return zero_where_masked(vectors, self.compute_mask(character_ids))
 
     def _trim(self, words):
         """Leaves out the columns beyond the longest word but for one full window of padding.

@@ -156,6 +156,8 @@ class LSTMStack(MaskedLayer):
                 return_state=True,
                 zero_output_for_mask=True,
                 dtype=self.dtype_policy,
+                # Without it, every call would count up Keras' automatic names.
+                name="loop",
             )
             return rnn(inputs, initial_state=initial_state, mask=mask)
 

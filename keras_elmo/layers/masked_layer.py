@@ -3,6 +3,14 @@
 import inspect
 
 import keras
+from keras import ops
+
+
+def zero_where_masked(inputs, mask):
+    """Zero where the mask (batch, num_tokens) is `False`, whatever stood there; the inputs if there is none."""
+    if mask is None:
+        return inputs
+    return ops.where(mask[:, :, None], inputs, ops.zeros_like(inputs))
 
 
 class MaskedLayer(keras.layers.Layer):

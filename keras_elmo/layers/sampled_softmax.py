@@ -63,8 +63,14 @@ class SampledSoftmax(keras.layers.Layer):
     def build(self, inputs_shape):
         dim = inputs_shape[-1]
         kernel = self.kernel_initializer or keras.initializers.RandomNormal(stddev=dim**-0.5)
-        self.kernel = self.add_weight((self.vocabulary_size, dim), kernel, name="kernel")
-        self.bias = self.add_weight((self.vocabulary_size,), self.bias_initializer, name="bias")
+        # Neither is cast as a whole in mixed precision: rows are, so that their gradient is one of rows. The
+        # biases stay exact.
+        self.kernel = self.add_weight(
+            (self.vocabulary_size, dim), kernel, name="kernel", autocast=False
+        )
+        self.bias = self.add_weight(
+            (self.vocabulary_size,), self.bias_initializer, name="bias", autocast=False
+        )
 
     def call(self, inputs, targets, negatives=None, num_tries=None):
         if negatives is None:
@@ -76,7 +82,7 @@ class SampledSoftmax(keras.layers.Layer):
         # One lookup for both, so that their gradient is one set of rows.
         num_positions = ops.shape(targets)[0]
         ids = ops.concatenate([targets, negatives])
-        vectors = ops.take(self.kernel, ids, axis=0)
+        vectors = ops.cast(ops.take(self.kernel, ids, axis=0), self.compute_dtype)
         biases = ops.cast(ops.take(self.bias, ids), "float32") - self._log_expected(ids, num_tries)
         target_logits = ops.sum(
             ops.cast(inputs, "float32") * ops.cast(vectors[:num_positions], "float32"), axis=1
@@ -98,8 +104,9 @@ class SampledSoftmax(keras.layers.Layer):
                 for start in range(0, max(num_positions, 1), size)
             ]
             return ops.concatenate(pieces) if len(pieces) > 1 else pieces[0]
-        # In a graph, where the number is not known: in pieces of the same size, the last one filled up.
-        size = ops.maximum(ops.minimum(num_positions, size), 1)
+        # In a graph that does not know the number: in pieces of one size, the last one filled up.
+        num_pieces = ops.maximum((num_positions + size - 1) // size, 1)
+        size = ops.maximum((num_positions + num_pieces - 1) // num_pieces, 1)
         rest = -num_positions % size
         inputs = ops.reshape(ops.pad(inputs, [[0, rest], [0, 0]]), (-1, size, self.kernel.shape[1]))
         targets = ops.reshape(ops.pad(targets, [[0, rest]]), (-1, size))

@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 
 from keras_elmo.layers.checks import check_choice
-from keras_elmo.layers.masked_layer import MaskedLayer
+from keras_elmo.layers.masked_layer import MaskedLayer, zero_where_masked
 
 LAYER_NORM_EPSILON = 1e-13
 
@@ -71,7 +71,8 @@ class ScalarMix(MaskedLayer):
             raise ValueError(f"`l2` must be None, zero or a positive number. Received: l2={l2!r}")
         if fixed_weights is not None:
             fixed_weights = [float(weight) for weight in fixed_weights]
-            if normalized and (min(fixed_weights) < 0 or abs(sum(fixed_weights) - 1) > 1e-6):
+            sums_to_1 = abs(sum(fixed_weights) - 1) <= 1e-6
+            if normalized and not (sums_to_1 and min(fixed_weights) >= 0):
                 raise ValueError(
                     "`fixed_weights` with `normalized=True` must be zero or more and sum to 1. "
                     f"Received: fixed_weights={fixed_weights}"
@@ -123,7 +124,7 @@ class ScalarMix(MaskedLayer):
                 weights[k] * self._normalize(layer_outputs[k], mask) for k in range(num_layers)
             )
         mixed = self.gamma * mixed
-        return mixed if mask is None else mixed * ops.cast(mask, mixed.dtype)[:, :, None]
+        return zero_where_masked(mixed, mask)
 
     def _normalize(self, layer, mask):
         if self.layer_norm is None:

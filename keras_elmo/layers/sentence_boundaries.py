@@ -115,9 +115,8 @@ class RemoveSentenceBoundaries(MaskedLayer):
         if not self.keep:
             return inputs[:, 1:-1]
         self._check_mask(mask)
-        kept = ops.cast(self._keep(mask), inputs.dtype)[:, :, None]
-        moved = ops.cast(self._end(mask), inputs.dtype)[:, :, None] * inputs[:, -1:]
-        return inputs * kept + moved
+        moved = ops.where(self._end(mask)[:, :, None], inputs[:, -1:], ops.zeros_like(inputs))
+        return ops.where(self._keep(mask)[:, :, None], inputs, moved)
 
     def compute_mask(self, inputs, mask=None):
         if self.keep:

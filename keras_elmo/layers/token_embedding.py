@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_elmo.layers.checks import check_positive_integer, check_rank
+from keras_elmo.layers.masked_layer import zero_where_masked
 
 
 @keras.saving.register_keras_serializable(package="keras_elmo")
@@ -50,8 +51,9 @@ class TokenEmbedding(keras.layers.Layer):
     def call(self, token_ids):
         check_rank("`token_ids`", token_ids.shape, 2, "(batch, num_tokens)")
         vectors = ops.take(self.embeddings, token_ids, axis=0)
-        real = self.compute_mask(token_ids)[:, :, None]
-        return ops.where(real, ops.cast(vectors, self.compute_dtype), 0.0)
+        return zero_where_masked(
+            ops.cast(vectors, self.compute_dtype), self.compute_mask(token_ids)
+        )
 
     def compute_mask(self, inputs, mask=None):
         return ops.not_equal(inputs, 0)
