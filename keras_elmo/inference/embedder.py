@@ -225,9 +225,7 @@ class Embedder:
                 return tf.stack(layer_outputs, axis=1)
             if self.layers == "average":
                 return tf.add_n(layer_outputs) / len(layer_outputs)
-            if self.layers == "top":
-                return layer_outputs[-1]
-            return layer_outputs[0][..., : model.projection_dim]
+            return layer_outputs[-1]
 
         def state_signature(stack) -> list:
             return [
@@ -241,7 +239,10 @@ class Embedder:
 
         @tf.function(input_signature=[ids])
         def embed_batch(ids):
-            return select(model.bilm(model.token_encoder(ids)))
+            vectors = model.token_encoder(ids)
+            if self.layers == "word":
+                return tf.cast(vectors, tf.float32)
+            return select(model.bilm(vectors))
 
         @tf.function(input_signature=[piece, state_signature(backward)])
         def read_backward(ids, state):
@@ -282,12 +283,18 @@ class Embedder:
                 "`layers`."
             )
         starts = range(0, len(tokens), self.batch_tokens)
+        result = _Rows(self.shape(len(tokens)))
+        if self.layers == "word":
+            for start in starts:
+                [rows] = self._embed_batch([tokens[start : start + self.batch_tokens]])
+                result.add(rows)
+            return result.array()
+
         backward_states = [self._zero_state(self.model.bilm.backward_stack)]
         for start in reversed(starts[1:]):
             piece = self._piece(tokens, start)
             backward_states.append(self._read_backward(piece, backward_states[-1]))
 
-        result = _Rows(self.shape(len(tokens)))
         forward_state = self._zero_state(self.model.bilm.forward_stack)
         for start in starts:
             vectors, forward_state = self._embed_piece(

@@ -92,8 +92,8 @@ def names(folder):
 def test_layout_of_bilm_tf_and_allennlp(folder, make, layers, shape):
     # User problem 50
     (folder / "in.txt").write_text("a/b c\n\na/b c\nx\n")
-    subject = make(layers, tokenizer="whitespace")
-    assert embed_files(["in.txt"], "out.hdf5", subject) == 4
+    subject = make(layers)
+    assert embed_files(["in.txt"], "out.hdf5", subject, "tokens") == 4
     with h5py.File("out.hdf5", "r") as file:
         assert sorted(file) == ["0", "1", "2", "3", "sentence_to_index"]
         for name, length in (("0", 2), ("1", 0), ("2", 2), ("3", 1)):
@@ -239,12 +239,13 @@ def test_a_line_of_44000_characters(folder, make, line):
 def test_vectors_in_files_come_through(folder, make, monkeypatch):
     (folder / "in.txt").write_text("a\n" + "b c " * 50 + "\nd e\n")
     for layers in ("top", "all"):
-        embed_files("in.txt", f"{layers}.hdf5", make(layers, batch_tokens=16))
+        monkeypatch.setattr(make(layers), "batch_tokens", 16)
+        embed_files("in.txt", f"{layers}.hdf5", make(layers))
     monkeypatch.setattr(embedder, "MAX_BYTES_IN_MEMORY", 1000)
     monkeypatch.setattr(MODULE, "MAX_BYTES_IN_MEMORY", 1000)
     monkeypatch.setattr(writers, "BYTES_PER_BLOCK", 500)
     for layers in ("top", "all"):
-        embed_files("in.txt", "mapped.hdf5", make(layers, batch_tokens=16))
+        embed_files("in.txt", "mapped.hdf5", make(layers))
         same(f"{layers}.hdf5", "mapped.hdf5")
         os.remove("mapped.hdf5")
 
