@@ -27,7 +27,9 @@ class ElmoEmbedding(keras.layers.Layer):
     `GlobalAveragePooling1D` and `Dense` follow directly. A saved model holds the whole of it: loading needs
     `import keras_elmo`, no preset folder and no network.
 
-    TensorFlow backend only, and never compiled by XLA, which has no strings.
+    TensorFlow backend only, and never compiled by XLA, which has no strings. Under a `tf.distribute` strategy with
+    several replicas Keras' `fit` takes no strings: let the dataset spell them, by `keras_elmo.text.tokenize` and
+    `map_characters`, for a layer with `inputs="character_ids"`.
 
     Reference: Peters et al. (2018), "Deep contextualized word representations", section 3.3
     (https://arxiv.org/abs/1802.05365).
@@ -63,7 +65,8 @@ class ElmoEmbedding(keras.layers.Layer):
         as `ElmoModel` has them.
 
     Masking:
-        Vectors per token carry the mask (batch, num_tokens) and are zero where there is no word.
+        Vectors per token carry the mask (batch, num_tokens) and are zero where there is no word. A batch without
+        a single word has one column of padding.
 
     Raises:
         ValueError: if an argument is out of range or contradicts the given model; in a call, if the input has
@@ -151,7 +154,11 @@ class ElmoEmbedding(keras.layers.Layer):
         pass
 
     def call(self, inputs, training=False):
-        outputs = self.model(self._character_ids(inputs))
+        ids = self._character_ids(inputs)
+        if not ids.shape[1]:
+            # Without a single column Keras' LSTM fails: a batch of empty sentences gets one of padding.
+            ids = tf.pad(ids, [[0, 0], [0, tf.maximum(1 - tf.shape(ids)[1], 0)], [0, 0]])
+        outputs = self.model(ids)
         if self.output_name != "all":
             return self._drop(outputs[self.output_name], training)
         return {name: self._drop(output, training) for name, output in outputs.items()}
@@ -225,7 +232,7 @@ class ElmoEmbedding(keras.layers.Layer):
 
     def compute_output_spec(self, inputs, training=False):
         tokens = inputs["tokens"] if isinstance(inputs, dict) else inputs
-        num_tokens = None if self.inputs == "sentences" else tokens.shape[1]
+        num_tokens = None if self.inputs == "sentences" or not tokens.shape[1] else tokens.shape[1]
         ids = keras.KerasTensor(
             (tokens.shape[0], num_tokens, self.model.max_word_length), dtype="int32"
         )

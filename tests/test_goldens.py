@@ -188,8 +188,8 @@ def test_generated_without_highway_and_skip():
 @pytest.mark.parametrize("name", [*ROUNDING, "noskip1_nohighway"])
 def test_generated_models_in_float64_equal_the_oracle(name):
     """No rounding to speak of: what is left is the formula."""
-    if keras.backend.backend() == "jax":
-        pytest.skip("JAX knows no float64 unless all of the process uses it")
+    if keras.backend.backend() != "tensorflow":
+        pytest.skip("of Keras' backends only TensorFlow computes every step in float64")
     files = GENERATED / name / "options.json", GENERATED / name / "weights.hdf5"
     options, weights = reference.load_weights(*files)
     sentences = generated_sentences()

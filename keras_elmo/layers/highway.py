@@ -54,3 +54,6 @@ class Highway(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape):
         return input_shape
+
+    def get_config(self):
+        return super().get_config()

@@ -221,6 +221,14 @@ class ElmoModel(keras.Model):
         self.trainable_bilm = trainable_bilm
         self._set_parts_trainable()
 
+    def __call__(self, inputs, *args, **kwargs):
+        if any(_is_text(leaf) for leaf in keras.tree.flatten(inputs)):
+            raise ValueError(
+                "An ElmoModel reads character ids, not text. Make them by `keras_elmo.character_ids(sentences)`, or "
+                "use `keras_elmo.ElmoEmbedding`, which takes strings."
+            )
+        return super().__call__(inputs, *args, **kwargs)
+
     @property
     def encoder(self):
         """The layer that makes token vectors: a `CharCNNEncoder`, or a `TokenEmbedding`."""
@@ -239,6 +247,7 @@ class ElmoModel(keras.Model):
     def _set_parts_trainable(self):
         if not hasattr(self, "trainable_bilm"):
             return  # called by `super().__init__`
+        self.scalar_mix.trainable = self.trainable
         for part in (self.token_encoder, self.bilm):
             part.trainable = self.trainable and self.trainable_bilm
 
@@ -351,6 +360,11 @@ ARGUMENTS = [
     for name in inspect.signature(ElmoModel.__init__).parameters
     if name not in ("self", "dtype", "kwargs")
 ]
+
+
+def _is_text(value: Any) -> bool:
+    kind = getattr(getattr(value, "dtype", None), "name", "")
+    return isinstance(value, str | bytes) or kind.startswith(("str", "bytes", "object"))
 
 
 def _check_boundary_token_ids(ids: Sequence[int], vocabulary_size: int) -> tuple[int, int]:
