@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_elmo import presets
-from keras_elmo.checkpoints import bilm_tf, preset
+from keras_elmo.checkpoints import bilm_tf, preset, run_folder
 from keras_elmo.checkpoints.archive import unpacked
 from keras_elmo.checkpoints.checkpoint import Checkpoint
 from keras_elmo.models import BidirectionalLanguageModel, ElmoModel
@@ -19,6 +19,7 @@ def load_model(source: str | os.PathLike, **overrides: Any) -> ElmoModel:
     | a preset's name | the bundled preset |
     | a folder with `config.json`, `model.weights.h5` | a preset that `save_to_preset` or `keras-elmo convert` wrote |
     | a folder with `options.json` and an `.hdf5` file | the weights of bilm-tf, AllenNLP, simple_elmo, NLPL |
+    | a folder that `keras-elmo pretrain` made | its best checkpoint by validation, else the last |
     | a `.zip`, `.tar.gz` or `.tar` of such a folder | the same |
     | an `.hdf5` file of such a folder | the same; the file says which, if there are several |
 
@@ -104,6 +105,8 @@ def load_checkpoint(source: str | os.PathLike, **overrides: Any) -> Checkpoint:
 def _read(folder: Path, **overrides: Any) -> Checkpoint:
     if presets.is_preset_folder(folder) or (folder / presets.WEIGHTS_FILE).is_file():
         return preset.read(presets.preset_folder(folder), **overrides)
+    if run_folder.recognizes(folder):
+        return preset.read(run_folder.best_checkpoint(folder), **overrides)
     if bilm_tf.recognizes(folder):
         return bilm_tf.read(folder, **overrides)
     found = ", ".join(sorted(entry.name for entry in folder.iterdir())[:8]) or "nothing"

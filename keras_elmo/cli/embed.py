@@ -6,19 +6,11 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-)
 
 from keras_elmo import presets
 from keras_elmo.cli.app import Model, app, complain
-from keras_elmo.inference import Embedder, embed_files
-from keras_elmo.inference import Progress as EmbeddingProgress
+from keras_elmo.cli.progress import Bar
+from keras_elmo.inference import Embedder, Progress, embed_files
 
 
 @app.command()
@@ -73,9 +65,15 @@ def embed(
         precision,
     )
     started = time.monotonic()
-    with _Bar() as bar:
+
+    def show(progress: Progress) -> None:
+        bar.show(
+            progress.stage, progress.num_sentences, progress.total_sentences, progress.num_words
+        )
+
+    with Bar() as bar:
         try:
-            count = embed_files(inputs, output, embedder, format, resume, bar.show)
+            count = embed_files(inputs, output, embedder, format, resume, show)
         except KeyboardInterrupt:
             bar.stop()
             complain("interrupted. What is done is kept: go on with --resume.")
@@ -86,48 +84,6 @@ def embed(
                 f"{error}. What is done is kept: mend that and go on with --resume."
             ) from error
     _report(embedder, count, output, time.monotonic() - started)
-
-
-class _Bar:
-    """A bar on standard error with sentences, words per second and the time left."""
-
-    def __init__(self) -> None:
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[speed]}"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        self._task = self._progress.add_task("", total=None, speed="")
-        self._started: float | None = None
-
-    def __enter__(self) -> "_Bar":
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def stop(self) -> None:
-        self._progress.stop()
-
-    def show(self, progress: EmbeddingProgress) -> None:
-        if self._started is None and progress.stage == "embedding":
-            self._started = time.monotonic()
-        speed = ""
-        if self._started is not None and progress.num_words:
-            rate = progress.num_words / max(time.monotonic() - self._started, 1e-9)
-            speed = f"{rate:,.0f} words/s"
-        self._progress.update(
-            self._task,
-            description=progress.stage,
-            completed=progress.num_sentences,
-            total=progress.total_sentences,
-            speed=speed,
-        )
 
 
 def _report(embedder: Embedder, count: int, output: Path, seconds: float) -> None:

@@ -47,14 +47,18 @@ class SampledSoftmax(keras.layers.Layer):
     Example:
     >>> import numpy as np
     >>> layer = SampledSoftmax(vocabulary_size=5)
-    >>> layer(np.zeros((2, 3), "float32"), np.array([0, 4])).numpy().round(4).tolist()
+    >>> losses = layer(np.zeros((2, 3), "float32"), np.array([0, 4])).numpy()
+    >>> [round(loss, 4) for loss in losses.tolist()]
     [1.6094, 1.6094]
     """
 
     def __init__(
         self, vocabulary_size: int, kernel_initializer=None, bias_initializer="zeros", **kwargs
     ):
-        super().__init__(**kwargs)
+        # In mixed precision Keras would cast the whole kernel, so that the gradient of a few rows is a whole matrix,
+        # and round biases and `num_tries`. Here, and where the weights are made, it does not: only what is multiplied
+        # is cast.
+        super().__init__(autocast=False, **kwargs)
         check_positive_integer("vocabulary_size", vocabulary_size)
         self.vocabulary_size = vocabulary_size
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
@@ -63,8 +67,6 @@ class SampledSoftmax(keras.layers.Layer):
     def build(self, inputs_shape):
         dim = inputs_shape[-1]
         kernel = self.kernel_initializer or keras.initializers.RandomNormal(stddev=dim**-0.5)
-        # Neither is cast as a whole in mixed precision: rows are, so that their gradient is one of rows. The
-        # biases stay exact.
         self.kernel = self.add_weight(
             (self.vocabulary_size, dim), kernel, name="kernel", autocast=False
         )
@@ -73,26 +75,28 @@ class SampledSoftmax(keras.layers.Layer):
         )
 
     def call(self, inputs, targets, negatives=None, num_tries=None):
+        inputs = ops.cast(inputs, self.compute_dtype)
         if negatives is None:
             return self._exact(inputs, targets)
         if num_tries is None:
             raise ValueError(
                 "`num_tries` must be given beside `negatives`. Received: num_tries=None"
             )
-        # One lookup for both, so that their gradient is one set of rows.
-        num_positions = ops.shape(targets)[0]
-        ids = ops.concatenate([targets, negatives])
+        target_vectors, target_biases = self._rows(targets, num_tries)
+        target_logits = ops.cast(inputs, "float32") * ops.cast(target_vectors, "float32")
+        target_logits = ops.sum(target_logits, axis=1) + target_biases
+        log_sum = _log_sum_exp(inputs, *self._rows(negatives, num_tries))
+        # A target that is among the negatives has its logit in the sum already.
+        ones = ops.ones(ops.shape(negatives), "int32")
+        is_negative = ops.scatter(negatives[:, None], ones, (self.vocabulary_size,))
+        is_counted = ops.take(is_negative, targets, axis=0) > 0
+        return ops.where(is_counted, log_sum, ops.logaddexp(log_sum, target_logits)) - target_logits
+
+    def _rows(self, ids, num_tries):
+        """Vectors of words, and their biases less the logarithms of their expected counts."""
         vectors = ops.cast(ops.take(self.kernel, ids, axis=0), self.compute_dtype)
-        biases = ops.cast(ops.take(self.bias, ids), "float32") - self._log_expected(ids, num_tries)
-        target_logits = ops.sum(
-            ops.cast(inputs, "float32") * ops.cast(vectors[:num_positions], "float32"), axis=1
-        )
-        target_logits = target_logits + biases[:num_positions]
-        logits = ops.matmul(inputs, ops.transpose(vectors[num_positions:]))
-        logits = ops.cast(logits, "float32") + biases[num_positions:]
-        is_target = ops.equal(targets[:, None], negatives[None])
-        logits = ops.where(is_target, -1e9, logits)
-        return ops.logaddexp(ops.logsumexp(logits, axis=1), target_logits) - target_logits
+        biases = ops.cast(ops.take(self.bias, ids, axis=0), "float32")
+        return vectors, biases - self._log_expected(ids, num_tries)
 
     def _exact(self, inputs, targets):
         """The full softmax, a bounded number of positions at a time."""
@@ -107,7 +111,7 @@ class SampledSoftmax(keras.layers.Layer):
         # In a graph that does not know the number: in pieces of one size, the last one filled up.
         num_pieces = ops.maximum((num_positions + size - 1) // size, 1)
         size = ops.maximum((num_positions + num_pieces - 1) // num_pieces, 1)
-        rest = -num_positions % size
+        rest = num_pieces * size - num_positions
         inputs = ops.reshape(ops.pad(inputs, [[0, rest], [0, 0]]), (-1, size, self.kernel.shape[1]))
         targets = ops.reshape(ops.pad(targets, [[0, rest]]), (-1, size))
         losses = ops.map(self._exact_piece, (inputs, targets))
@@ -144,3 +148,40 @@ class SampledSoftmax(keras.layers.Layer):
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
             "bias_initializer": keras.initializers.serialize(self.bias_initializer),
         }
+
+
+@ops.custom_gradient
+def _log_sum_exp(inputs, vectors, biases):
+    """`logsumexp(inputs @ vectors.T + biases)` of every row.
+
+    The matrix of logits is by far the largest array of a training step, so that the time goes with how often it is gone
+    through. In float32, biases and all sums over it are parts of the matrix products here, forwards and backwards.
+    """
+    ones = ops.ones((ops.shape(inputs)[0], 1), inputs.dtype)
+    inputs_and_one = ops.concatenate([inputs, ones], axis=1)
+    if keras.backend.standardize_dtype(inputs.dtype) == "float32":
+        vectors_and_bias = ops.concatenate([vectors, biases[:, None]], axis=1)
+        logits = ops.matmul(inputs_and_one, ops.transpose(vectors_and_bias))
+    else:
+        # Rounded, the biases would be far off.
+        logits = ops.cast(ops.matmul(inputs, ops.transpose(vectors)), "float32") + biases
+    # With something to begin with, also no rows at all have maxima.
+    maxima = ops.max(logits, axis=1, keepdims=True, initial=float("-inf"))
+    powers = ops.exp(logits - maxima)
+    sums = ops.matmul(powers, ops.ones((ops.shape(vectors)[0], 1), "float32"))
+
+    def gradient(*args, upstream=None):
+        (upstream,) = args if upstream is None else (upstream,)
+        scales = upstream[:, None] / sums
+        low = ops.cast(powers, inputs.dtype)
+        to_inputs = ops.cast(ops.matmul(low, vectors), "float32") * scales
+        scaled = ops.cast(ops.cast(inputs_and_one, "float32") * scales, inputs.dtype)
+        # Not the large matrix is turned around, but the small ones.
+        to_rows = ops.transpose(ops.matmul(ops.transpose(scaled), low))
+        return (
+            ops.cast(to_inputs, inputs.dtype),
+            to_rows[:, :-1],
+            ops.cast(to_rows[:, -1], "float32"),
+        )
+
+    return ops.squeeze(maxima + ops.log(sums), axis=1), gradient

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import keras
@@ -73,7 +74,7 @@ class BidirectionalLanguageModel(keras.Model):
             (num_words,), for a model without characters); `forward_words`, `backward_words`
             (batch, num_tokens), rows of these, 0 for padding; `forward_targets`, `backward_targets` (batch,
             num_tokens); and, for a sampled loss, `forward_negatives`, `backward_negatives` (num_negatives,)
-            and float scalars `forward_num_tries`, `backward_num_tries`.
+            and floats `forward_num_tries`, `backward_num_tries`, scalars or, as `fit` wants it, of shape (1,).
         initial_state: pair (forward, backward) of states as `LSTMStack` takes them; zeros if not given.
         return_state: bool, whether to return the final states too. Defaults to `False`.
         dropout_seed: int tensor (2,) that decides what is dropped; by default it is drawn anew.
@@ -181,12 +182,27 @@ class BidirectionalLanguageModel(keras.Model):
             if seed is None:
                 layer_seed = self.seed_generator
             else:
-                layer_seed = _FixedSeed(
-                    seed + ops.convert_to_tensor([0, place * num_places + layer])
-                )
+                # Of the type that the backend wants, whatever came in.
+                dtype = self.seed_generator.state.dtype
+                number = ops.convert_to_tensor([0, place * num_places + layer], dtype)
+                layer_seed = _FixedSeed(ops.cast(seed, dtype) + number)
             return keras.random.dropout(inputs, self.dropout, seed=layer_seed)
 
         return drop
+
+    @property
+    def trainable_variables(self):
+        """What training changes: not the mix of the `ElmoModel`, which predicts nothing."""
+        return self._but_the_mix(super().trainable_variables)
+
+    @property
+    def trainable_weights(self):
+        """The same."""
+        return self._but_the_mix(super().trainable_weights)
+
+    def _but_the_mix(self, variables):
+        mix = {id(variable) for variable in self.elmo_model.scalar_mix.variables}
+        return [variable for variable in variables if id(variable) not in mix]
 
     def inputs_of(self, batch: Any) -> dict[str, np.ndarray]:
         """The call's inputs, without negatives, from a batch of `keras_elmo.corpus`."""
@@ -244,10 +260,11 @@ class BidirectionalLanguageModel(keras.Model):
             A list of `Substitute`.
 
         Raises:
-            ValueError: if `position` is outside of the sentence, or `top` is no positive integer.
+            ValueError: if `tokens` is no list of strings, `position` is outside of it, or `top` is no positive
+                integer.
         """
         check_positive_integer("top", top)
-        if not 0 <= position < len(tokens):
+        if not isinstance(position, Integral) or not 0 <= position < len(tokens):
             raise ValueError(
                 f"`position` must be an index of the sentence's {len(tokens)} tokens, from 0. "
                 f"Received: position={position!r}"
@@ -266,9 +283,7 @@ class BidirectionalLanguageModel(keras.Model):
 
     def _log_probabilities(self, tokens: Sequence[str], position: int) -> list[np.ndarray]:
         """Log-probabilities of all words in a place, forward and backward, float64."""
-        (batch,) = sentence_batches(
-            [list(tokens)], self.vocabulary, self.elmo_model.max_word_length
-        )
+        (batch,) = sentence_batches([tokens], self.vocabulary, self.elmo_model.max_word_length)
         inputs = self.inputs_of(batch)
         words = self.elmo_model.encoder(inputs["word_ids"][None])[0]
         bilm = self.elmo_model.bilm
@@ -359,6 +374,8 @@ class _FixedSeed(keras.random.SeedGenerator):
 
     def __init__(self, seed):
         self._seed = seed
+        # PyTorch's dropout asks for it: without, it takes its own random numbers.
+        self._initial_seed = seed
 
     def next(self, ordered=True):
         return self._seed
