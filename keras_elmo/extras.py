@@ -25,6 +25,6 @@ def require(module: str, extra: str) -> ModuleType:
         if error.name is not None and error.name.partition(".")[0] != package:
             raise  # it is there, and lacks something itself
         raise ModuleNotFoundError(
-            f"{package} is not installed. Install it with: pip install 'keras-elmo[{extra}]'",
+            f"{package} is not installed. Install it with: pip install {package} (extra `{extra}` of keras-elmo)",
             name=error.name,
         ) from error

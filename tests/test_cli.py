@@ -353,7 +353,7 @@ def test_notes_of_the_picture_go_to_standard_error(command, once, tmp_path):
 def test_without_matplotlib(refused, once, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     line = refused(*FIRST, "--plot", tmp_path / "out.png")
-    assert "pip install 'keras-elmo[plot]'" in line
+    assert "pip install matplotlib" in line
 
 
 # --- --model ---

@@ -87,13 +87,15 @@ def read(folder: Path, weights_file: Path | None = None, **overrides: Any) -> Ch
     _check_arrays(table, arrays, weights_file, options_file)
     for name, dataset in table.items():
         dataset.assign(arrays[name])
-    return Checkpoint(model, vocabulary, softmax, format="bilm-tf / AllenNLP")
+    metadata = presets.read_metadata(folder)
+    return Checkpoint(model, vocabulary, softmax, metadata, format="bilm-tf / AllenNLP")
 
 
 def write(checkpoint: Checkpoint, folder: str | os.PathLike) -> None:
     """Writes a model as `options.json`, `model.hdf5` and, if it has a vocabulary, `vocab.txt`.
 
-    The format has no place for the learned mix: it is left out.
+    The format has no place for the learned mix: it is left out. What is known of the model's origin, its licence
+    above all, goes along in `metadata.json`, at which other tools do not look.
 
     Args:
         checkpoint: The model, and its vocabulary and softmax if it has them.
@@ -113,6 +115,8 @@ def write(checkpoint: Checkpoint, folder: str | os.PathLike) -> None:
             if checkpoint.softmax is not None:
                 file.create_dataset(presets.SOFTMAX_KERNEL, data=checkpoint.softmax.kernel)
                 file.create_dataset(presets.SOFTMAX_BIAS, data=checkpoint.softmax.bias)
+        if checkpoint.metadata:
+            presets.write_json(beside / presets.METADATA_FILE, checkpoint.metadata)
         if checkpoint.vocabulary is not None:
             checkpoint.vocabulary.save(beside / VOCABULARY_FILE)
 

@@ -15,6 +15,7 @@ from typer.core import TyperCommand
 from keras_elmo import presets
 from keras_elmo.checkpoints import load_model
 from keras_elmo.cli.app import PLAIN, Json, Model, app, complain, print_json
+from keras_elmo.extras import require
 from keras_elmo.inference import Comparison, compare_words
 from keras_elmo.inference import compare as compare_sentences
 
@@ -69,6 +70,9 @@ def compare(
     for name, values in (("SENTENCE", sentences), ("--oov", oov)):
         if values and len(values) < 2:
             raise typer.BadParameter("must be two or more", param_hint=f"'{name}'")
+    if plot is not None:
+        # Before the work, not after it.
+        require("matplotlib", "plot")
     elmo = load_model(model)
     result = compare_sentences(elmo, sentences, word)
     oov_similarity = compare_words(elmo, oov) if oov else None

@@ -88,7 +88,8 @@ def embed(
 
 def _report(embedder: Embedder, count: int, output: Path, seconds: float) -> None:
     print(
-        f"Wrote {output}: {count:,} sentences; {embedder.num_words:,} words embedded in {seconds:,.0f} s.",
+        f"Wrote {output}: {count:,} sentence{'' if count == 1 else 's'}, {embedder.num_words:,} words embedded in "
+        f"{seconds:,.0f} s.",
         file=sys.stderr,
     )
     if embedder.num_cut_words:
