@@ -45,7 +45,8 @@ def test_public_names_are_written_twice(path):
     for node, module in imports(path):
         if isinstance(node, ast.ImportFrom) and module.startswith("keras_elmo"):
             for alias in node.names:
-                assert alias.asname == alias.name, (
+                is_private = (alias.asname or "").startswith("_")
+                assert is_private or alias.asname == alias.name, (
                     f"{relative(path)}, line {node.lineno}: {alias.name}"
                 )
 
@@ -99,5 +100,7 @@ print(json.dumps(sorted(set(sys.modules) - before)))
     loaded = json.loads(process.stdout)
     assert "keras_elmo.models.elmo_model" in loaded
     packages = {name.partition(".")[0] for name in loaded} - sys.stdlib_module_names
-    assert packages == {"keras_elmo"}
+    # Parts of NumPy that it loads when they are used, and what Cython calls itself.
+    packages = {name for name in packages if not name.startswith("_cython")}
+    assert packages <= {"keras_elmo", "numpy"}
     assert not {"keras_elmo.cli", "keras_elmo.plot"} & set(loaded)

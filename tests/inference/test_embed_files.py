@@ -618,13 +618,19 @@ def finish(process):
 def test_killed_by_the_system_and_resumed(folder, make, text, model_folder, small_windows):
     embed_files(text, "undisturbed.hdf5", make())
     program = """
+        import time
+        moment = int(sys.argv[3])
         def show(progress):
+            global moment
             print(progress.stage, progress.num_sentences, flush=True)
+            moment -= 1
+            if moment == 0:
+                time.sleep(600)  # here it is killed
         run(sys.argv[1], "out.hdf5", sys.argv[2], on_progress=show, resume=True)
     """
     done = 0
-    for moment in np.random.default_rng().integers(3, 15, 2):
-        process = start(program, text, model_folder)
+    for moment in np.random.default_rng().integers(3, 8, 2):
+        process = start(program, text, model_folder, str(moment))
         for _, line in zip(range(moment), process.stdout, strict=False):
             done = max(done, int(line.split()[1]))
         process.send_signal(signal.SIGKILL)
