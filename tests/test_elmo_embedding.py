@@ -1268,3 +1268,24 @@ def test_bundled_preset_from_end_to_end(tmp_path):
     outer.export(tmp_path / "exported", verbose=False)
     served = tf.saved_model.load(tmp_path / "exported")
     close(served.serve(x), outer.predict(x, verbose=0))
+
+
+def test_export_of_a_subclassed_model(tmp_path):
+    """Keras does not know what such a model takes: the README shows how to say it."""
+
+    class Classifier(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.embedding = ElmoEmbedding(output="default")
+            self.head = keras.layers.Dense(1)
+
+        def call(self, text):
+            return self.head(self.embedding(text))
+
+    model = Classifier()
+    text = tf.constant(["a fine film", "dull"])
+    expected = model(text)
+    signature = [keras.InputSpec(shape=(None,), dtype="string")]
+    model.export(tmp_path / "exported", input_signature=signature, verbose=False)
+    served = tf.saved_model.load(tmp_path / "exported")
+    np.testing.assert_allclose(served.serve(text), expected, atol=1e-6)

@@ -83,6 +83,12 @@ def read(folder: Path, weights_file: Path | None = None, **overrides: Any) -> Ch
     softmax = _take_softmax(arrays, weights_file)
     if softmax is not None:
         check_softmax(softmax, model, vocabulary, weights_file)
+        stated = options.get("n_tokens_vocab", int, None)
+        if stated not in (None, len(softmax.kernel)):
+            raise ValueError(
+                f"`{presets.SOFTMAX_KERNEL}` in {weights_file} has {len(softmax.kernel)} rows, but `n_tokens_vocab` in "
+                f"{options_file} says {stated} words. They must belong together."
+            )
     table = _table(model)
     _check_arrays(table, arrays, weights_file, options_file)
     for name, dataset in table.items():

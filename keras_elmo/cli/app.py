@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import sys
+import warnings
 from typing import Annotated, Any
 
 import typer
@@ -42,6 +43,7 @@ def run() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # What the terminal cannot show is escaped. Standard error is so from the start.
         sys.stdout.reconfigure(errors="backslashreplace")
+    warnings.showwarning = lambda message, *_: complain(f"note: {message}")
     try:
         code = app(standalone_mode=False)
         print(end="", flush=True)

@@ -10,7 +10,7 @@ import typer
 from keras_elmo import presets
 from keras_elmo.cli.app import Model, app, complain
 from keras_elmo.cli.progress import Bar
-from keras_elmo.inference import Embedder, Progress, embed_files
+from keras_elmo.inference import Embedder, Progress, embed_files, unfinished_run
 
 
 @app.command()
@@ -76,13 +76,9 @@ def embed(
             count = embed_files(inputs, output, embedder, format, resume, show)
         except KeyboardInterrupt:
             bar.stop()
-            complain("interrupted. What is done is kept: go on with --resume.")
+            if unfinished_run(output).exists():
+                complain("interrupted. What is done is kept: go on with --resume.")
             raise
-        except OSError as error:
-            bar.stop()
-            raise OSError(
-                f"{error}. What is done is kept: mend that and go on with --resume."
-            ) from error
     _report(embedder, count, output, time.monotonic() - started)
 
 
@@ -96,7 +92,7 @@ def _report(embedder: Embedder, count: int, output: Path, seconds: float) -> Non
         share = embedder.num_cut_words / embedder.num_words
         examples = ", ".join(word[:40] + "…" * (len(word) > 40) for word in embedder.cut_words)
         print(
-            f"{embedder.num_cut_words:,} words ({share:.2%}) were cut: the model reads "
+            f"Words cut: {embedder.num_cut_words:,} ({share:.2%}), for the model reads "
             f"{embedder.model.max_word_length - 2} bytes of a word. Such as: {examples}",
             file=sys.stderr,
         )

@@ -90,7 +90,7 @@ def embed_files(
     _check_output(output, names)
     read_sentences(names, format)
     shards = _Shards(
-        output.with_name(output.name + ".part"),
+        unfinished_run(output),
         {
             "inputs": names,
             "format": format,
@@ -135,6 +135,11 @@ def embed_files(
         shards.close()
         raise
     return done
+
+
+def unfinished_run(output: Path) -> Path:
+    """The folder beside an output in which an unfinished run keeps what it has done."""
+    return output.with_name(output.name + ".part")
 
 
 def _check_output(output: Path, inputs: list[str]) -> None:

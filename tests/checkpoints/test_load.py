@@ -198,3 +198,20 @@ def test_error_inside_an_archive_names_the_archive(source, tmp_path):
     refused(
         tmp_path / "packed.zip", tmp_path / "packed.zip", "options.json", "`lstm.dim` is missing"
     )
+
+
+def test_softmax_of_another_number_of_words_than_the_options_say(source, tmp_path):
+    folder = shutil.copytree(source, tmp_path / "model")
+    path = folder / "options.json"
+    path.write_text(
+        path.read_text().replace(f'"n_tokens_vocab": {len(VOCABULARY)}', '"n_tokens_vocab": 99')
+    )
+    with pytest.raises(ValueError, match=f"has {len(VOCABULARY)} rows, but .* says 99 words"):
+        load_checkpoint(folder)
+
+
+def test_options_nested_too_deeply(source, tmp_path):
+    folder = shutil.copytree(source, tmp_path / "model")
+    (folder / "options.json").write_text("[" * 100_000)
+    with pytest.raises(ValueError, match="options.json cannot be read as JSON"):
+        load_checkpoint(folder)
