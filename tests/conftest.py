@@ -1,5 +1,6 @@
 """What every test session shares; helpers are imported by name: `import reference`."""
 
+import importlib
 import os
 import warnings
 
@@ -32,3 +33,10 @@ def pytest_collection_modifyitems(config, items):
 @pytest.fixture(autouse=True)
 def seeds():
     keras.utils.set_random_seed(1234)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forget_what_jax_compiled():
+    yield
+    if keras.backend.backend() == "jax":
+        importlib.import_module("jax").clear_caches()
