@@ -179,7 +179,9 @@ def test_unreadable_file(write_zip, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"PK", b"\x89HDF\r\n\x1a\n" + bytes(2000), gzip.compress(b"text" * 500)]
+    "content",
+    [b"", b"PK", b"\x89HDF\r\n\x1a\n" + bytes(2000), gzip.compress(b"text" * 500)],
+    ids=["empty", "zip magic", "HDF5", "gzip of text"],
 )
 def test_other_files(tmp_path, content):
     (tmp_path / "weights.zip").write_bytes(content)
