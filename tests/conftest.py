@@ -1,8 +1,11 @@
 """What every test session shares; helpers are imported by name: `import reference`."""
 
 import importlib
+import logging
 import os
+import sys
 import warnings
+from types import SimpleNamespace
 
 import pytest
 
@@ -40,3 +43,40 @@ def _forget_what_jax_compiled():
     yield
     if keras.backend.backend() == "jax":
         importlib.import_module("jax").clear_caches()
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Runs the command with a line of arguments: its exit code, standard output and standard error."""
+    # Not at the top: the layers are tested where TensorFlow is not Keras' backend.
+    cli = importlib.import_module("keras_elmo.cli")
+    tensorflow_log = logging.getLogger("tensorflow")
+    level = tensorflow_log.level
+
+    def run(*args, columns=80):
+        monkeypatch.setattr(sys, "argv", ["keras-elmo", *map(str, args)])
+        monkeypatch.setenv("COLUMNS", str(columns))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            cli.run()
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return SimpleNamespace(code=end.value.code or 0, out=out, err=err)
+
+    yield run
+    tensorflow_log.setLevel(level)
+
+
+@pytest.fixture
+def refused(command):
+    """Runs a line that is a mistake: one line on standard error, exit code 2, nothing on standard output."""
+
+    def run(*args):
+        result = command(*args)
+        assert (result.code, result.out) == (2, "")
+        assert result.err.startswith("keras-elmo: ")
+        assert result.err.endswith("\n")
+        assert result.err.count("\n") == 1
+        return result.err
+
+    return run

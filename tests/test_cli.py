@@ -3,13 +3,11 @@
 import functools
 import io
 import json
-import logging
 import os
 import shutil
 import subprocess
 import sys
 import tarfile
-from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -36,26 +34,6 @@ def load_model_once(source):
 
 
 @pytest.fixture
-def command(monkeypatch, capsys):
-    """Runs the command with a line of arguments: its exit code, standard output and standard error."""
-    tensorflow_log = logging.getLogger("tensorflow")
-    level = tensorflow_log.level
-
-    def run(*args, columns=80):
-        monkeypatch.setattr(sys, "argv", ["keras-elmo", *map(str, args)])
-        monkeypatch.setenv("COLUMNS", str(columns))
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as end:
-            cli.run()
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        return SimpleNamespace(code=end.value.code or 0, out=out, err=err)
-
-    yield run
-    tensorflow_log.setLevel(level)
-
-
-@pytest.fixture
 def once(monkeypatch):
     """Loads each model once for all the tests that only look at the answer."""
     monkeypatch.setattr(compare, "load_model", load_model_once)
@@ -69,21 +47,6 @@ def compared(command, once):
         result = command("compare", "--json", *args)
         assert (result.code, result.err) == (0, "")
         return json.loads(result.out)
-
-    return run
-
-
-@pytest.fixture
-def refused(command):
-    """Runs a line that is a mistake: one line on standard error, exit code 2, nothing on standard output."""
-
-    def run(*args):
-        result = command(*args)
-        assert (result.code, result.out) == (2, "")
-        assert result.err.startswith("keras-elmo: ")
-        assert result.err.endswith("\n")
-        assert result.err.count("\n") == 1
-        return result.err
 
     return run
 

@@ -3,11 +3,9 @@
 import functools
 import io
 import json
-import logging
 import lzma
 import os
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +13,6 @@ import reference
 from harness import options_for
 
 import keras_elmo
-from keras_elmo import cli
 from keras_elmo.checkpoints import load_checkpoint
 from keras_elmo.cli import language_model
 from keras_elmo.cli.progress import Bar
@@ -49,26 +46,6 @@ def once(monkeypatch):
 
 
 @pytest.fixture
-def command(monkeypatch, capsys):
-    """Runs the command with a line of arguments: its exit code, standard output and standard error."""
-    tensorflow_log = logging.getLogger("tensorflow")
-    level = tensorflow_log.level
-
-    def run(*args, columns=80):
-        monkeypatch.setattr(sys, "argv", ["keras-elmo", *map(str, args)])
-        monkeypatch.setenv("COLUMNS", str(columns))
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as end:
-            cli.run()
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        return SimpleNamespace(code=end.value.code or 0, out=out, err=err)
-
-    yield run
-    tensorflow_log.setLevel(level)
-
-
-@pytest.fixture
 def answer(command):
     """Runs a line with --json: the object that it prints."""
 
@@ -77,20 +54,6 @@ def answer(command):
         assert (result.code, result.err) == (0, "")
         assert result.out.count("\n") == 1
         return json.loads(result.out)
-
-    return run
-
-
-@pytest.fixture
-def refused(command):
-    """Runs a line that is a mistake: one line on standard error, exit code 2, nothing on standard output."""
-
-    def run(*args):
-        result = command(*args)
-        assert (result.code, result.out) == (2, "")
-        assert result.err.startswith("keras-elmo: ")
-        assert result.err.count("\n") == 1
-        return result.err
 
     return run
 

@@ -12,6 +12,7 @@ from rich.table import Table
 from keras_elmo import presets
 from keras_elmo.checkpoints import bilm_tf, load_checkpoint, preset
 from keras_elmo.cli.app import PLAIN, Json, app, print_json
+from keras_elmo.models.elmo_model import ARCHITECTURE
 
 
 @app.command()
@@ -33,7 +34,7 @@ def info(
         **checkpoint.metadata,
         "parameter_count": model.count_params(),
         "architecture": {
-            name: value for name, value in model.get_config().items() if name in _ARCHITECTURE
+            name: value for name, value in model.get_config().items() if name in ARCHITECTURE
         },
         "vocabulary_size": None if checkpoint.vocabulary is None else len(checkpoint.vocabulary),
         "softmax": checkpoint.softmax is not None,
@@ -47,21 +48,6 @@ def info(
     console = Console(**PLAIN)
     console.print(table)
     console.print(f"\nPresets: {', '.join(presets.preset_names())}")
-
-
-_ARCHITECTURE = (
-    "units",
-    "projection_dim",
-    "num_layers",
-    "use_skip_connections",
-    "cell_clip",
-    "projection_clip",
-    "max_word_length",
-    "embedding_dim",
-    "filters",
-    "num_highway_layers",
-    "activation",
-)
 
 
 def _flat(facts: dict[str, Any]) -> list[tuple[str, Any]]:

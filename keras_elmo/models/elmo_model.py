@@ -31,6 +31,21 @@ from keras_elmo.layers import (
 from keras_elmo.layers.char_cnn_encoder import ORIGINAL_FILTERS, check_filters
 from keras_elmo.layers.checks import check_choice, check_positive_integer, is_integer
 
+# The arguments that say what the network is; the others say how it is used.
+ARCHITECTURE = (
+    "units",
+    "projection_dim",
+    "num_layers",
+    "use_skip_connections",
+    "cell_clip",
+    "projection_clip",
+    "max_word_length",
+    "embedding_dim",
+    "filters",
+    "num_highway_layers",
+    "activation",
+)
+
 
 @keras.saving.register_keras_serializable(package="keras_elmo")
 class ElmoModel(keras.Model):

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from keras_elmo.models.elmo_model import ARCHITECTURE
 from keras_elmo.training.fields import (
     check_bool,
     check_choice,
@@ -22,20 +23,6 @@ CHANGEABLE = (
     "validate_every",
     "log_every",
     "keep_checkpoints",
-)
-# The arguments of `ElmoModel` that are fields of the same name.
-ARCHITECTURE = (
-    "units",
-    "projection_dim",
-    "num_layers",
-    "use_skip_connections",
-    "cell_clip",
-    "projection_clip",
-    "max_word_length",
-    "embedding_dim",
-    "filters",
-    "num_highway_layers",
-    "activation",
 )
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from keras_elmo.checkpoints import Checkpoint, load_checkpoint
 from keras_elmo.models import BidirectionalLanguageModel, ElmoModel
-from keras_elmo.training.pretrain_config import ARCHITECTURE, PretrainConfig
+from keras_elmo.models.elmo_model import ARCHITECTURE
+from keras_elmo.training.pretrain_config import PretrainConfig
 from keras_elmo.vocabulary import Vocabulary
 
 Say = Callable[[str], None]
