@@ -20,17 +20,16 @@ import json
 import lzma
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-import venv
 from pathlib import Path
 
 import numpy as np
 from inference_worker import BATCH_SIZE, SIDES
 from rich.console import Console
 from rich.table import Table
+from side import Side, environment
 
 OURS = "keras-elmo"
 WORKER = Path(__file__).with_name("inference_worker.py")
@@ -64,9 +63,10 @@ def main(argv=None):
         write_weights(weights, arguments.architecture)
         (folder / "sentences.json").write_text(json.dumps(sentences), encoding="utf-8")
         environments = arguments.environments or folder / "environments"
-        sides = {OURS: Side(OURS, sys.executable, folder)}
+        sides = {OURS: VectorSide(OURS, sys.executable, folder)}
         for name in arguments.peers:
-            sides[name] = Side(name, _environment(name, environments), folder)
+            python = environment(name, SIDES[name].requirements, environments)
+            sides[name] = VectorSide(name, python, folder)
         try:
             differences = {name: _difference(sides[OURS], sides[name]) for name in arguments.peers}
             seconds, gemm_rates = _measure(sides, arguments.rounds)
@@ -97,58 +97,25 @@ def write_weights(folder: Path, architecture: str) -> None:
     bilm_tf.write(Checkpoint(model), folder)
 
 
-class Side:
-    """A worker process: `ask` it for a run."""
+class VectorSide(Side):
+    """A side that embeds the sentences."""
 
     def __init__(self, name: str, python, folder: Path):
-        self.name = name
         self.vectors_file = folder / f"{name}.npy"
-        command = [
-            python,
-            WORKER,
-            name,
-            folder / "weights",
-            folder / "sentences.json",
-            self.vectors_file,
-        ]
-        self._log = (folder / f"{name}.log").open("w+", encoding="utf-8")
-        self._process = subprocess.Popen(
-            list(map(str, command)),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-            env={"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ},
-        )
-        self._answer()  # "ready"
+        arguments = (folder / "weights", folder / "sentences.json", self.vectors_file)
+        super().__init__(name, python, WORKER, arguments, folder / f"{name}.log")
 
     def run(self) -> dict[str, float]:
         """Seconds that all sentences took, and the share of the cores' time that others took."""
         start, busy = time.perf_counter(), _busy_seconds()
-        seconds, own = self._ask("run")
+        seconds, own = self.ask("run")
         others = _busy_seconds() - busy - own
         share = others / (os.cpu_count() or 1) / (time.perf_counter() - start)
         return {"seconds": seconds, "disturbance": max(share, 0.0)}
 
     def gemm_rate(self) -> float:
         """GFLOP/s of a matrix product."""
-        return self._ask("gemm")[0]
-
-    def _ask(self, question: str) -> list[float]:
-        print(question, file=self._process.stdin, flush=True)
-        return [float(number) for number in self._answer().split()]
-
-    def _answer(self) -> str:
-        if line := self._process.stdout.readline():
-            return line
-        self._log.seek(0)
-        sys.exit(f"{self.name} failed:\n{self._log.read()[-3000:]}")
-
-    def end(self) -> None:
-        """Ends the process."""
-        self._process.stdin.close()
-        self._process.wait()
-        self._log.close()
+        return self.ask("gemm")[0]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -222,22 +189,7 @@ def _busy_seconds() -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _environment(name: str, folder: Path) -> Path:
-    """The Python of an environment that has a peer, made unless it is there already."""
-    home = folder / name
-    python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    done = home / "installed"
-    if not done.exists():
-        print(f"Installing {name} ..", file=sys.stderr)
-        venv.create(home, clear=True, with_pip=True)
-        install = [python, "-m", "pip", "install", "--quiet", *SIDES[name].requirements]
-        if subprocess.run(install).returncode:
-            sys.exit(f"pip could not install {name} (see above).")
-        done.touch()
-    return python
-
-
-def _difference(ours: Side, peer: Side) -> dict[str, float]:
+def _difference(ours: VectorSide, peer: VectorSide) -> dict[str, float]:
     """How far the top layers of the first sentences are apart, and how large their values are."""
     a, b = np.load(ours.vectors_file), np.load(peer.vectors_file)
     if a.shape != b.shape:
@@ -245,7 +197,9 @@ def _difference(ours: Side, peer: Side) -> dict[str, float]:
     return {"largest": float(np.abs(a - b).max()), "standard_deviation": float(b[b != 0].std())}
 
 
-def _measure(sides: dict[str, Side], rounds: int) -> tuple[dict[str, list[float]], list[float]]:
+def _measure(
+    sides: dict[str, VectorSide], rounds: int
+) -> tuple[dict[str, list[float]], list[float]]:
     """Seconds of every side's undisturbed rounds, and the GFLOP/s of a matrix product in between."""
     seconds: dict[str, list[float]] = {name: [] for name in sides}
     gemm_rates: list[float] = []

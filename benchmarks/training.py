@@ -14,16 +14,15 @@ import itertools
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-import venv
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from side import Side, environment
 from training_worker import SIDES, UNROLL_STEPS, VOCABULARY_FILE
 
 OURS, PEER = "keras-elmo", "bilm-tf"
@@ -43,8 +42,14 @@ def main(argv=None):
         pythons = {OURS: sys.executable}
         if not arguments.alone:
             environments = arguments.environments or folder / "environments"
-            pythons[PEER] = arguments.peer_python or _environment(PEER, environments)
-        sides = {name: Side(name, python, folder) for name, python in pythons.items()}
+            pythons[PEER] = arguments.peer_python or environment(
+                PEER, SIDES[PEER].requirements, environments
+            )
+        files = (folder / "architecture.json", folder / "batches.npz")
+        sides = {
+            name: Side(name, python, WORKER, files, folder / f"{name}.log")
+            for name, python in pythons.items()
+        }
         try:
             rounds = _measure(sides, arguments.rounds)
         finally:
@@ -111,62 +116,14 @@ def _inputs(batch) -> dict[str, np.ndarray]:
     return {"word_ids": batch.word_character_ids} | arrays
 
 
-class Side:
-    """A worker process: `ask` it for a run."""
-
-    def __init__(self, name: str, python, folder: Path):
-        self.name = name
-        command = [python, WORKER, name, folder / "architecture.json", folder / "batches.npz"]
-        self._log = (folder / f"{name}.log").open("w+", encoding="utf-8")
-        self._process = subprocess.Popen(
-            list(map(str, command)),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-            env={"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ},
-        )
-        self._answer()  # "ready"
-
-    def run(self) -> tuple[float, float]:
-        """Seconds that a step on each batch took, and that the cores worked for it."""
-        print("run", file=self._process.stdin, flush=True)
-        seconds, busy, _loss = map(float, self._answer().split())
-        return seconds, busy
-
-    def _answer(self) -> str:
-        # bilm-tf's code prints, too.
-        for line in self._process.stdout:
-            if line.startswith("ready") or line[0].isdigit():
-                return line
-        self._log.seek(0)
-        sys.exit(f"{self.name} failed:\n{self._log.read()[-3000:]}")
-
-    def end(self) -> None:
-        """Ends the process."""
-        self._process.stdin.close()
-        self._process.wait()
-        self._log.close()
-
-
 def _measure(sides: dict[str, Side], num_rounds: int) -> dict[str, list[tuple[float, float]]]:
     rounds: dict[str, list[tuple[float, float]]] = {name: [] for name in sides}
     for number in range(num_rounds + 1):
         for name, side in sides.items():
-            found = side.run()
+            seconds, busy, _loss = side.ask("run")
             if number:
-                rounds[name].append(found)
+                rounds[name].append((seconds, busy))
     return rounds
-
-
-def _environment(name: str, folder: Path) -> Path:
-    """The Python of an environment with the peer, made if it is not there."""
-    python = folder / name / "bin" / "python"
-    if not python.exists():
-        venv.create(folder / name, with_pip=True)
-        command = [python, "-m", "pip", "install", "--quiet", *SIDES[name].requirements]
-        subprocess.run(command, check=True)
-    return python
 
 
 def _print(report: dict) -> None:

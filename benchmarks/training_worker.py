@@ -6,6 +6,7 @@ took, and the seconds that the cores worked for it.
 """
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -52,8 +53,6 @@ class BilmTf:
     requirements = ("simple-elmo==0.9.2", "tensorflow==2.21.*", "tf_keras==2.21.*")
 
     def __init__(self, architecture, batches, folder):
-        import os
-
         os.environ["TF_USE_LEGACY_KERAS"] = "1"
         import tensorflow as tf
         from simple_elmo import training
@@ -137,16 +136,18 @@ def _batches(file: Path) -> list[dict[str, np.ndarray]]:
 def main() -> None:
     """Answers until standard input ends."""
     name, architecture_file, batches_file = sys.argv[1], *map(Path, sys.argv[2:])
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever the packages print goes to standard error
     architecture = json.loads(architecture_file.read_text(encoding="utf-8"))
     batches = _batches(batches_file)
     side = SIDES[name](architecture, batches, batches_file.parent)
     side.step(0)
-    print("ready", flush=True)
+    print("ready", file=replies, flush=True)
     for _ in sys.stdin:
         start, busy = time.perf_counter(), time.process_time()
         losses = [side.step(index) for index in range(len(batches))]
         seconds = time.perf_counter() - start
-        print(seconds, time.process_time() - busy, losses[-1], flush=True)
+        print(seconds, time.process_time() - busy, losses[-1], file=replies, flush=True)
 
 
 if __name__ == "__main__":

@@ -559,6 +559,8 @@ class Finder:
             {on_import}
 
 sys.meta_path.insert(0, Finder())
+# A shell that starts the tests in the background has them ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 import _keras_elmo_command
 _keras_elmo_command.main()
 """
