@@ -12,49 +12,32 @@ sees the word's characters alone, so all its triples are ties: chance. Intervals
 of a bootstrap over the words. The p-value of the best LSTM layer is multiplied by the number of
 LSTM layers, among which it was chosen (Bonferroni).
 
-**SemCor -> MASC** (English; Yuan et al., 2016, https://arxiv.org/abs/1603.07012). As in section 5.3
-of Peters et al., 2018: a sense's vector is the mean over its occurrences in SemCor, and a word of
-MASC has the nearest (cosine) of its lemma's senses. A lemma is told by its part of speech too.
-Words whose lemma does not occur in SemCor are left out, as nothing is known of them: `coverage` is
-the share of the others, and `ambiguous` are those of them whose lemma has several senses in SemCor.
-Beside it: the sense that is most frequent in SemCor. Layer 0 knows no context, but may know a sense
-by its inflection or capitals. Ties are broken by a hash of the sense, which knows nothing of it.
+**SemCor -> MASC** (English). Whether the nearest sense in SemCor is the right one in MASC, see
+`nearest_sense.py`.
 """
 
 import argparse
 import csv
-import hashlib
 import itertools
 import json
 import os
 import sys
-import tarfile
-import xml.etree.ElementTree as ElementTree
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from nearest_sense import MASC, SEMCOR, TOLERANCE, nearest_sense, progress
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 
 SENTENCES = Path(__file__).with_name("word_senses.tsv")
 DATA = "data/tasks/wsd_semcor_masc"
 SHARED_SEMCOR_MASC = Path(__file__).resolve().parents[2] / "shared" / DATA
-SEMCOR, MASC = "semcor.tar.xz", "masc.tar.xz"
 
 CHANCE = 0.5
-# Cosines nearer than this are equal. Those of layer 0, which gives a word one vector everywhere, are
-# up to 3e-7 apart in float32, and rounding must not decide.
-TOLERANCE = 1e-6
 NUM_RESAMPLES = 10_000
 SEED = 1
-
-
-# A word's base form and its part of speech.
-Lemma = tuple[str, str]
 
 
 class Example(NamedTuple):
@@ -64,21 +47,6 @@ class Example(NamedTuple):
     word: str
     sense: str
     sentence: str
-
-
-class Occurrence(NamedTuple):
-    """A word with a known sense, and its place in the sentence."""
-
-    position: int
-    lemma: Lemma
-    sense: str
-
-
-class TaggedSentence(NamedTuple):
-    """The tokens of a sentence, and those of them whose sense is known."""
-
-    tokens: list[str]
-    occurrences: list[Occurrence]
 
 
 def main(argv=None):
@@ -101,7 +69,9 @@ def main(argv=None):
         print(f"{arguments.model}, language {arguments.language}")
         _print_pairs(report["pairs"])
         if archives:
-            report["semcor_masc"] = nearest_sense(embedder, *archives)
+            report["semcor_masc"] = nearest_sense(
+                embedder, layer_names(embedder.model.num_layers), *archives
+            )
             _print_nearest_sense(report["semcor_masc"])
         if arguments.json:
             text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
@@ -134,7 +104,7 @@ def compare_pairs(model, examples: list[Example]) -> dict:
         words[example.word].append(example)
     accuracies = {
         word: triple_accuracy(similarities(model, found), [example.sense for example in found])
-        for word, found in _track(words.items(), "pairs")
+        for word, found in progress(words.items(), "pairs")
     }
     names = layer_names(model.num_layers)
     return {
@@ -230,147 +200,6 @@ def _statistics(accuracies: np.ndarray, names: list[str]) -> dict:
     return {"layers": layers, "best_layer": best, "p_value": corrected}
 
 
-# --- SemCor -> MASC ---
-
-
-def nearest_sense(embedder, training: Path, test: Path) -> dict:
-    """Accuracy of the nearest sense, for every layer, and of the most frequent one."""
-    names = layer_names(embedder.model.num_layers)
-    senses = Senses()
-    for occurrence, vectors in occurrence_vectors(embedder, read_tagged(training)):
-        senses.add(occurrence, vectors)
-
-    total, known, ambiguous = 0, Tally(len(names)), Tally(len(names))
-    for occurrence, vectors in occurrence_vectors(embedder, read_tagged(test)):
-        total += 1
-        if occurrence.lemma not in senses:
-            continue
-        right = [sense == occurrence.sense for sense in senses.nearest(occurrence.lemma, vectors)]
-        most_frequent_right = senses.most_frequent(occurrence.lemma) == occurrence.sense
-        known.add(right, most_frequent_right)
-        if senses.is_ambiguous(occurrence.lemma):
-            ambiguous.add(right, most_frequent_right)
-    return {
-        "num_test_words": total,
-        "coverage": known.count / max(total, 1),
-        "known": known.report(names),
-        "ambiguous": ambiguous.report(names),
-    }
-
-
-def read_tagged(archive: Path) -> Iterator[TaggedSentence]:
-    """The sentences of all documents of an archive that have a word with a known sense."""
-    with tarfile.open(archive) as files:
-        documents = [member for member in files if member.name.endswith(".xml")]
-        for document in _track(documents, archive.name.partition(".")[0]):
-            root = ElementTree.parse(files.extractfile(document)).getroot()
-            yield from tagged_sentences(root)
-
-
-def tagged_sentences(document: Iterable) -> Iterator[TaggedSentence]:
-    """The sentences of a document, an XML element for each word, that have a word with a known sense."""
-    sentence = TaggedSentence([], [])
-    for word in document:
-        # A break stands before its word. Lines break inside of sentences.
-        if word.get("break_level") in ("SENTENCE_BREAK", "PARAGRAPH_BREAK"):
-            if sentence.occurrences:
-                yield sentence
-            sentence = TaggedSentence([], [])
-        if sense := word.get("sense"):
-            lemma = (word.get("lemma"), word.get("pos"))
-            sentence.occurrences.append(Occurrence(len(sentence.tokens), lemma, sense))
-        sentence.tokens.append(word.get("text"))
-    if sentence.occurrences:
-        yield sentence
-
-
-def occurrence_vectors(
-    embedder, sentences: Iterator[TaggedSentence]
-) -> Iterator[tuple[Occurrence, np.ndarray]]:
-    """Every occurrence with its vectors (layers and their mean, dim)."""
-    # The embedder reads ahead, a window of sentences: `tee` keeps so many and no more.
-    sentences, embedded = itertools.tee(sentences)
-    arrays = embedder.embed(sentence.tokens for sentence in embedded)
-    for sentence, layers in zip(sentences, arrays, strict=True):
-        for occurrence in sentence.occurrences:
-            vectors = layers[:, occurrence.position]
-            yield occurrence, np.vstack([vectors, vectors.mean(axis=0)])
-
-
-class Senses:
-    """The senses of every lemma: how often each occurred, and its mean vector in every layer."""
-
-    def __init__(self):
-        self._counts: dict[Lemma, Counter[str]] = defaultdict(Counter)
-        self._sums: dict[tuple[Lemma, str], np.ndarray] = {}
-        self._unit_means: dict[Lemma, np.ndarray] = {}
-
-    def __contains__(self, lemma: Lemma) -> bool:
-        return lemma in self._counts
-
-    def add(self, occurrence: Occurrence, vectors: np.ndarray) -> None:
-        """Counts an occurrence in; all of them come before the first question."""
-        lemma, sense = occurrence.lemma, occurrence.sense
-        self._counts[lemma][sense] += 1
-        # In float64: sums of equal vectors must point the same way, whatever their number.
-        self._sums[lemma, sense] = self._sums.get((lemma, sense), 0.0) + np.float64(vectors)
-
-    def is_ambiguous(self, lemma: Lemma) -> bool:
-        """Whether the lemma occurred with several senses."""
-        return len(self._counts[lemma]) > 1
-
-    def most_frequent(self, lemma: Lemma) -> str:
-        """The lemma's sense that occurred most often."""
-        counts = self._counts[lemma]
-        return max(_by_hash(counts), key=counts.__getitem__)
-
-    def nearest(self, lemma: Lemma, vectors: np.ndarray) -> list[str]:
-        """For each layer, the lemma's sense whose mean vector is nearest."""
-        senses = _by_hash(self._counts[lemma])
-        if lemma not in self._unit_means:
-            # Scaled to length 1, a sum is what the mean is.
-            sums = np.stack([self._sums[lemma, sense] for sense in senses])
-            self._unit_means[lemma] = _unit(sums)
-        cosines = np.einsum("sld,ld->ls", self._unit_means[lemma], _unit(np.float64(vectors)))
-        is_nearest = cosines > cosines.max(axis=1, keepdims=True) - TOLERANCE
-        return [senses[k] for k in is_nearest.argmax(axis=1)]  # the first of those that tie
-
-
-def _unit(vectors: np.ndarray) -> np.ndarray:
-    """Vectors of length 1, or 0 where they were 0."""
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return vectors / np.where(lengths == 0, 1.0, lengths)
-
-
-def _by_hash(senses: Iterable[str]) -> list[str]:
-    """Senses in an order that has nothing to do with them, always the same."""
-    return sorted(senses, key=lambda sense: hashlib.sha256(sense.encode("utf-8")).digest())
-
-
-class Tally:
-    """How many words were right, by each layer and by the most frequent sense."""
-
-    def __init__(self, num_layers: int):
-        self.count = 0
-        self._right = np.zeros(num_layers, int)
-        self._most_frequent_right = 0
-
-    def add(self, right: list[bool], most_frequent_right: bool) -> None:
-        """Counts a word."""
-        self.count += 1
-        self._right += right
-        self._most_frequent_right += most_frequent_right
-
-    def report(self, names: list[str]) -> dict:
-        """The shares that were right."""
-        count = max(self.count, 1)
-        return {
-            "num_words": self.count,
-            "layers": dict(zip(names, (self._right / count).tolist(), strict=True)),
-            "most_frequent_sense": self._most_frequent_right / count,
-        }
-
-
 # --- telling ---
 
 
@@ -410,7 +239,7 @@ def _draw_pairs(axis, pairs: dict) -> None:
         zorder=3,  # above the lines
     )
     axis.axhline(CHANCE, color="black", linestyle="--", linewidth=0.8, label="chance")
-    axis.set(title="same sense closer", ylabel="accuracy", ylim=(0, 1.02))
+    axis.set(title="Same sense closer", ylabel="accuracy", ylim=(0, 1.02))
     axis.margins(x=0.15)
     axis.legend(loc="lower right", fontsize=8)
 
@@ -455,12 +284,6 @@ def _print_nearest_sense(found: dict) -> None:
     console = Console()
     console.print(table)
     console.print(f"Of {found['num_test_words']:,} words, {found['coverage']:.1%} are known.")
-
-
-def _track(items, description: str) -> Iterator:
-    """The items, with a bar on standard error."""
-    console = Console(stderr=True)
-    return track(items, description, console=console, transient=True)
 
 
 def _archives(arguments) -> list[Path] | None:
