@@ -34,6 +34,7 @@ import itertools
 import json
 import math
 import os
+import random
 import statistics
 import sys
 import time
@@ -210,10 +211,9 @@ def training(windows: Windows, architecture: dict[str, Any], policy: str) -> Cal
     import jax
     import keras
 
-    from keras_elmo import BidirectionalLanguageModel, ElmoModel
+    from keras_elmo import BidirectionalLanguageModel
 
-    keras.utils.set_random_seed(0)
-    elmo_model = ElmoModel(**architecture, trainable_bilm=True, dtype=policy)
+    elmo_model = _elmo_model(architecture, policy)
     # How the words are spelled does not matter here.
     words = map(str, range(windows.header["vocabulary_size"] - 3))
     model = BidirectionalLanguageModel(elmo_model, ["<S>", "</S>", "<UNK>", *words])
@@ -249,12 +249,8 @@ def training(windows: Windows, architecture: dict[str, Any], policy: str) -> Cal
 def inference(windows: Windows, architecture: dict[str, Any], policy: str) -> Callable[[], Any]:
     """Makes a function that gives all outputs of `ElmoModel` for the next batch."""
     import jax
-    import keras
 
-    from keras_elmo import ElmoModel
-
-    keras.utils.set_random_seed(0)
-    model = ElmoModel(**architecture, dtype=policy)
+    model = _elmo_model(architecture, policy)
     weights = (_values(model.trainable_variables), _values(model.non_trainable_variables))
     compiled = jax.jit(lambda weights, ids: model.stateless_call(*weights, ids)[0])
     steps = itertools.count()
@@ -269,6 +265,14 @@ def matrix_product(size: int, dtype: str) -> Callable[[], Any]:
     a, b = (jax.random.normal(key, (size, size)).astype(dtype) for key in keys)
     compiled = jax.jit(jax.numpy.matmul)
     return lambda: compiled(a, b)
+
+
+def _elmo_model(architecture: dict[str, Any], policy: str):
+    from keras_elmo import ElmoModel
+
+    # Keras seeds its weights from here; its own `set_random_seed` imports TensorFlow where it is installed.
+    random.seed(0)
+    return ElmoModel(**architecture, trainable_bilm=True, dtype=policy)
 
 
 def _values(variables) -> list[Any]:
