@@ -8,9 +8,11 @@
 senses. For every word, all triples: a sentence, another one with the same sense and one with a
 different sense. A layer is right if the word's vectors of the same sense are closer (cosine); a tie
 counts one half. The accuracy is the mean over each word's triples, then over the words. Layer 0
-sees the word's characters alone, so all its triples are ties: chance. Intervals and p-values are
-of a bootstrap over the words. The p-value of the best LSTM layer is multiplied by the number of
-LSTM layers, among which it was chosen (Bonferroni).
+sees the word's characters alone, so all its triples are ties: chance. The sentences are such that
+the word's place in them does not tell the senses apart, which even random weights would notice:
+these are at chance as well. Intervals and p-values are of a bootstrap over the words. The p-value of
+the best LSTM layer is multiplied by the number of LSTM layers, among which it was chosen
+(Bonferroni).
 
 **SemCor -> MASC** (English). Whether the nearest sense in SemCor is the right one in MASC, see
 `nearest_sense.py`.
@@ -268,9 +270,9 @@ def _print_pairs(pairs: dict) -> None:
     console = Console()
     console.print(table)
     console.print(
-        f"{pairs['num_words']} words in {pairs['num_sentences']} sentences. "
-        f"The best LSTM layer, {pairs['best_layer']}, is above layer 0 and chance with "
-        f"p = {pairs['p_value']:.4f}, corrected for the choice."
+        f"{pairs['num_words']} words in {pairs['num_sentences']} sentences. Best LSTM layer: "
+        f"{pairs['best_layer']}; that it is above layer 0 and chance has p = "
+        f"{pairs['p_value']:.4f}, corrected for the choice."
     )
 
 
