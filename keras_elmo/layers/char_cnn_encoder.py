@@ -1,5 +1,6 @@
 """CharCNNEncoder: character ids -> token vectors."""
 
+import itertools
 from collections.abc import Sequence
 
 import keras
@@ -17,6 +18,8 @@ from keras_elmo.layers.highway import Highway
 from keras_elmo.layers.masked_layer import zero_where_masked
 
 ORIGINAL_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
+# A word of the shortest fourth needs a third of the columns of the longest one.
+NUM_TRAINING_GROUPS = 4
 
 
 @keras.saving.register_keras_serializable(package="keras_elmo")
@@ -29,7 +32,8 @@ class CharCNNEncoder(keras.layers.Layer):
     words never seen have one as well.
 
     Under TensorFlow and PyTorch each distinct word of a batch is encoded once and columns that hold nothing but
-    padding are left out. Both are exact. JAX, which needs fixed shapes, encodes every word in full.
+    padding are left out; in training, whose batches are large, words of about the same length go together. All
+    this is exact. JAX, which needs fixed shapes, encodes every word in full.
 
     Reference: Peters et al. (2018), "Deep contextualized word representations", section 3.4
     (https://arxiv.org/abs/1802.05365), after Kim et al. (2015), "Character-Aware Neural Language Models",
@@ -50,6 +54,7 @@ class CharCNNEncoder(keras.layers.Layer):
     Call arguments:
         character_ids: int tensor (batch, num_tokens, max_word_length), as
             `keras_elmo.character_ids` makes it; a row of zeros stands where there is no word.
+        training: bool. Defaults to `False`.
 
     Output shape:
         (batch, num_tokens, projection_dim), zero where there is no word.
@@ -155,23 +160,40 @@ class CharCNNEncoder(keras.layers.Layer):
         if self.projection is not None:
             self.projection.build((None, num_filters))
 
-    def call(self, character_ids):
+    def call(self, character_ids, training=False):
         self._check_input(character_ids.shape)
         batch, num_tokens, _ = ops.shape(character_ids)
         max_word_length = character_ids.shape[-1]
         words = ops.reshape(character_ids, (-1, max_word_length))
         if keras.backend.backend() == "jax":
-            vectors = self._encode(words)
+            vectors = self._transform(self._features(words))
         else:
             # One row of zeros more: an empty batch has a maximum as well.
             words = ops.pad(words, [[0, 1], [0, 0]])
             distinct, positions = ops.unique(words, sorted=False, return_inverse=True, axis=0)
             distinct = ops.reshape(distinct, (-1, max_word_length))
-            if self.num_characters == NUM_CHARACTERS:
-                distinct = self._trim(distinct)
-            vectors = ops.take(self._encode(distinct), positions[:-1], axis=0)
+            num_groups = NUM_TRAINING_GROUPS if training else 1
+            vectors = ops.take(self._encode(distinct, num_groups), positions[:-1], axis=0)
         vectors = ops.reshape(vectors, (batch, num_tokens, self.projection_dim))
         return zero_where_masked(vectors, self.compute_mask(character_ids))
+
+    def _encode(self, words, num_groups):
+        """Words of about the same length together, so that short ones are not as wide as the longest."""
+        if self.num_characters != NUM_CHARACTERS:
+            return self._transform(self._features(words))
+        if num_groups == 1:
+            return self._transform(self._features(self._trim(words)))
+        # Rows of zeros at the end, that no group is empty: nothing has no maximum.
+        words = ops.pad(words, [[0, num_groups - 1], [0, 0]])
+        order = ops.argsort(ops.sum(ops.cast(_is_character(words), "int32"), axis=1))
+        words = ops.take(words, order, axis=0)
+        num_words = ops.shape(words)[0]
+        ends = [num_words * k // num_groups for k in range(num_groups + 1)]
+        features = [
+            self._features(self._trim(words[start:end])) for start, end in itertools.pairwise(ends)
+        ]
+        vectors = self._transform(ops.concatenate(features))
+        return ops.take(vectors, ops.argsort(order), axis=0)
 
     def _trim(self, words):
         """Leaves out the columns beyond the longest word but for one full window of padding.
@@ -180,16 +202,18 @@ class CharCNNEncoder(keras.layers.Layer):
         a value.
         """
         max_word_length = words.shape[-1]
-        inside = (words != 0) & (words != WORD_PADDING)
-        columns = ops.max(ops.where(inside, ops.arange(1, max_word_length + 1), 0))
+        places = ops.arange(1, max_word_length + 1)
+        columns = ops.max(ops.where(_is_character(words), places, 0), initial=0)
         return words[:, : ops.minimum(columns + self.widest_filter, max_word_length)]
 
-    def _encode(self, words):
+    def _features(self, words):
         characters = self.character_embedding(words)
         activation = keras.activations.get(self.activation)
         # relu and tanh rise monotonically: the activation after the maximum is that before it, and cheaper.
         features = [ops.max(convolution(characters), axis=1) for convolution in self.convolutions]
-        vectors = activation(ops.concatenate(features, axis=-1))
+        return activation(ops.concatenate(features, axis=-1))
+
+    def _transform(self, vectors):
         for highway in self.highways:
             vectors = highway(vectors)
         return vectors if self.projection is None else self.projection(vectors)
@@ -220,6 +244,10 @@ class CharCNNEncoder(keras.layers.Layer):
             "use_projection": self.use_projection,
             "num_characters": self.num_characters,
         }
+
+
+def _is_character(ids):
+    return (ids != 0) & (ids != WORD_PADDING)
 
 
 def _with_zero_row(initializer):

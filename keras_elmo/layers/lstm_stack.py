@@ -8,6 +8,7 @@ from keras import ops
 from keras_elmo.layers.checks import check_positive_integer, check_rank
 from keras_elmo.layers.masked_layer import MaskedLayer
 from keras_elmo.layers.projected_lstm_cell import ProjectedLSTMCell
+from keras_elmo.layers.projected_lstm_layer import has_own_gradient, projected_lstm_layer
 
 # Outside of training the inputs' part of the gates is computed for all steps at once as long as it has no more
 # values than this (256 MiB in float32).
@@ -168,6 +169,8 @@ class LSTMStack(MaskedLayer):
             return loop(inputs, cell)
 
         if training:
+            if mask is None and has_own_gradient():
+                return projected_lstm_layer(cell, inputs, initial_state)
             return all_gates_first()
         batch, num_tokens = ops.shape(inputs)[:2]
         fits = batch * num_tokens <= MAX_GATE_VALUES // (4 * cell.units)

@@ -102,13 +102,13 @@ def spied():
     """An encoder that notes the shapes of what it really encodes."""
     options = harness.options_for(max_word_length=20)
     encoder = encoder_for(options, reference.random_model(options, seed=3))
-    shapes, encode = [], encoder._encode
+    shapes, features = [], encoder._features
 
     def spy(words):
         shapes.append(tuple(words.shape))
-        return encode(words)
+        return features(words)
 
-    encoder._encode = spy
+    encoder._features = spy
     return encoder, shapes
 
 
@@ -142,6 +142,22 @@ def test_each_distinct_word_is_encoded_once(spied):
     assert len(distinct) == 50
     vectors = output.reshape(len(flat), -1)
     np.testing.assert_array_equal(vectors, vectors[first][inverse.reshape(-1)])
+
+
+@pytest.mark.skipif(ON_JAX, reason="JAX encodes every word in full")
+def test_words_of_the_same_length_go_together_in_training(spied):
+    encoder, shapes = spied
+    words = ["a", "bb", "c", "x" * 30, "dd", "eee", "f" * 9]
+    ids = batch_of([words, words[::-1]], 20)
+    plain = encoder(ids)
+    shapes.clear()
+    harness.close(encoder(ids, training=True), plain, tolerance=1e-6)
+    # Four rows of zeros and the seven words, with begin and end and a window of padding.
+    assert shapes == [(2, 4), (3, 1 + 2 + 4), (3, 2 + 2 + 4), (3, 20)]
+    shapes.clear()
+    # Fewer words than groups.
+    harness.close(encoder(ids[:, :1], training=True), plain[:, :1], tolerance=1e-6)
+    assert [count for count, _ in shapes] == [1, 2, 1, 2]
 
 
 def test_no_sentences_no_tokens_nothing_but_padding(spied):
