@@ -137,8 +137,18 @@ def _adam(optimizer, variable, gradient, slots, learning_rate, step) -> None:
 
 def _adagrad(optimizer, variable, gradient, slots, learning_rate) -> None:
     accumulator, values = slots["accumulator"], _values(gradient)
-    squares = tf.square(values)
     rowwise = optimizer.name == "rowwise_adagrad"
+    never_zero = optimizer.initial_accumulator > 0 or optimizer.epsilon > 0
+    if never_zero and not rowwise and not isinstance(gradient, tf.IndexedSlices):
+        tf.raw_ops.ResourceApplyAdagradV2(
+            var=variable.handle,
+            accum=accumulator.handle,
+            lr=learning_rate,
+            epsilon=optimizer.epsilon,
+            grad=gradient,
+        )
+        return
+    squares = tf.square(values)
     if rowwise and values.shape.rank > 1:
         squares = tf.reduce_mean(squares, axis=list(range(1, values.shape.rank)))
     if isinstance(gradient, tf.IndexedSlices):
