@@ -100,8 +100,11 @@ class ProjectedLSTMCell(keras.layers.Layer):
 
     def input_gates(self, inputs):
         """The input's part of the gates, (..., 4 * units): no state is in it, so all steps can go at once."""
-        bias = self.bias + ops.cast(self._forget_bias, self.compute_dtype)
-        return ops.matmul(inputs, self.kernel) + bias
+        return ops.matmul(inputs, self.kernel) + self.gates_bias()
+
+    def gates_bias(self):
+        """The bias of the gates, (4 * units,), with the forget bias."""
+        return self.bias + ops.cast(self._forget_bias, self.compute_dtype)
 
     def step(self, input_gates, states):
         """One step from the input's part of the gates, (batch, 4 * units), and the states."""
