@@ -57,9 +57,16 @@ def run() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         code = 1
     except (ValueError, OSError, ModuleNotFoundError) as error:
-        complain(str(error))
+        complain(_text_of(error))
         code = 2
     sys.exit(code)
+
+
+def _text_of(error: Exception) -> str:
+    """What an error says; the operating system's own without their numbers."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{os.fsdecode(error.filename)}: {error.strerror}"
+    return str(error)
 
 
 def complain(message: str) -> None:

@@ -122,6 +122,10 @@ def pretrain(
         "save_every": save_every,
         "keep_checkpoints": keep,
     }
+    if resume_run and (from_model is not None or new_vocabulary):
+        raise ValueError(
+            "`--from` and `--new-vocabulary` begin a run: leave them out with `--resume`."
+        )
     begun = read_config(files) if resume_run else None
     if begun is None and (not corpus or vocabulary is None):
         raise ValueError("`--corpus` and `--vocabulary` must be given to begin a run.")
@@ -246,6 +250,7 @@ class _Screen:
             _TimeLeft(),
             console=self._console,
             transient=True,
+            disable=not self._console.is_terminal,
         )
         self._task = self._bars.add_task("preparing", total=None, numbers="", seconds_left=None)
 

@@ -102,7 +102,10 @@ class TrainingStream:
         # Steps drawn that are in no batch yet.
         self._num_pending = 0
         self._is_over = False
-        self._may_be_short = position is not None
+        self._ahead: TrainingBatch | None = None
+        self._may_be_short = position is not None and bool(
+            position.get("epoch") or position.get("sentence")
+        )
         if position is not None:
             self._go_to(position)
         self._readings = self._draw()
@@ -121,7 +124,21 @@ class TrainingStream:
     def __iter__(self) -> Iterator[TrainingBatch]:
         return self
 
+    def check(self) -> None:
+        """Draws the first batch ahead: what is wrong with the text's beginning, or its length, is known then.
+
+        Raises:
+            ValueError: As the iteration.
+        """
+        place = self._position
+        self._ahead = next(self, None)
+        self._position = place
+
     def __next__(self) -> TrainingBatch:
+        if self._ahead is not None:
+            batch, self._ahead = self._ahead, None
+            self._position = batch.position
+            return batch
         steps = Steps()
         for row in range(self.batch_size):
             if self._is_over or not self._fill(row, steps):
@@ -188,8 +205,8 @@ class TrainingStream:
         corpus, rows = position.get("corpus"), position.get("rows", ())
         if corpus != self.sentences.fingerprint:
             raise ValueError(
-                "`position` must be one of the same files (name, size), format, shuffling and seed. "
-                f"Received: one of corpus {corpus!r}, but this is {self.sentences.fingerprint!r}"
+                "The corpus must be the one that the position is in: the same files (name, size), format, shuffling "
+                f"and seed. Received: corpus {self.sentences.fingerprint!r}, but the position is in {corpus!r}"
             )
         if len(rows) != self.batch_size:
             raise ValueError(

@@ -191,11 +191,11 @@ def counts_path(vocabulary_path: AnyPath) -> Path:
     """Where the counts of a vocabulary file stand.
 
     Example:
-        >>> counts_path("vocab.txt").name, counts_path("vocab.txt.gz").name
-        ('vocab.counts.tsv', 'vocab.counts.tsv')
+        >>> [counts_path(name).name for name in ("vocab.txt", "vocab.txt.gz", "vocab.en")]
+        ['vocab.counts.tsv', 'vocab.counts.tsv', 'vocab.en.counts.tsv']
     """
     path = Path(vocabulary_path)
-    return path.with_name(path.name.removesuffix(".gz")).with_suffix(".counts.tsv")
+    return path.with_name(path.name.removesuffix(".gz").removesuffix(".txt") + ".counts.tsv")
 
 
 def save_counts(path: AnyPath, vocabulary: Vocabulary, counts: np.ndarray) -> None:

@@ -108,6 +108,7 @@ def pretrain(
         config.max_word_length,
         config.num_epochs if config.max_steps is None else None,
     )
+    batches.check()
     run = {
         "keras_elmo_version": version("keras-elmo"),
         "config": config.to_json(),
@@ -120,18 +121,11 @@ def pretrain(
     progress = {"step": 0, "epoch": 0, "position": batches.position, "best": None}
     with RunFiles.made(output, run, vocabulary, counts) as files:
         files.write_checkpoint(model, step.arrays(), progress, _metadata(corpus))
-    return _run(
-        config,
-        RunFiles(output),
-        step,
-        batches,
-        progress,
-        num_predictions,
-        corpus,
-        validation,
-        report,
-        say,
-    )
+    files = RunFiles(output)
+    with files.locked():
+        return _run(
+            config, files, step, batches, progress, num_predictions, corpus, validation, report, say
+        )
 
 
 def resume(
@@ -164,63 +158,68 @@ def resume(
     """
     files = RunFiles(output)
     run = files.read_run()
-    before = read_config(files)
-    config = config or before
-    config.check_resumable(before)
-    vocabulary, counts = files.read_vocabulary()
-    if vocabulary_file is not None:
-        check_same_vocabulary(Vocabulary.load(vocabulary_file), vocabulary, f"the run {output}")
-    tf.config.experimental.enable_op_determinism()
-    corpus = corpus or read_corpus(run["corpus"])
-    if validation is None and run.get("validation"):
-        validation = read_corpus(run["validation"])
-    if validation is not None:
-        _check_has_sentences(validation)
-    last = files.last_step()
-    progress = files.read_progress(last)
-    batches = TrainingStream(
-        corpus.stream(config),
-        vocabulary,
-        config.batch_size,
-        config.unroll_steps,
-        config.max_word_length,
-        config.num_epochs if config.max_steps is None else None,
-        progress["position"],
-    )
-    num_predictions = run.get("num_predictions")
-    if config.max_steps is None and num_predictions is None:
-        num_predictions = int(_num_predictions(corpus.count(vocabulary), vocabulary))
-    model = BidirectionalLanguageModel.from_preset(
-        files.checkpoint(last), dropout=config.dropout, dtype=config.precision
-    )
-    _check_architecture(model, config, files.checkpoint(last))
-    step = TrainingStep(model, config)
-    try:
-        step.set_arrays(files.read_arrays(last))
-    except ValueError as error:
-        raise ValueError(
-            f"{files.checkpoint(last)} does not fit the run's configuration: {error}"
-        ) from error
-    files.go_back_to(last)
-    files.write_run(
-        run
-        | {
-            "config": config.to_json(),
-            "corpus": corpus.to_json(),
-            "validation": validation and validation.to_json(),
-            "num_predictions": num_predictions,
-        }
-    )
-    say(f"Going on from step {last:,}.")
-    return _run(
-        config, files, step, batches, progress, num_predictions, corpus, validation, report, say
-    )
+    with files.locked():
+        before = read_config(files)
+        config = config or before
+        config.check_resumable(before)
+        vocabulary, counts = files.read_vocabulary()
+        if vocabulary_file is not None:
+            check_same_vocabulary(Vocabulary.load(vocabulary_file), vocabulary, f"the run {output}")
+        tf.config.experimental.enable_op_determinism()
+        corpus = corpus or read_corpus(run["corpus"])
+        if validation is None and run.get("validation"):
+            validation = read_corpus(run["validation"])
+        if validation is not None:
+            _check_has_sentences(validation)
+        last = files.last_step()
+        progress = files.read_progress(last)
+        batches = TrainingStream(
+            corpus.stream(config),
+            vocabulary,
+            config.batch_size,
+            config.unroll_steps,
+            config.max_word_length,
+            config.num_epochs if config.max_steps is None else None,
+            progress["position"],
+        )
+        num_predictions = run.get("num_predictions")
+        if config.max_steps is None and num_predictions is None:
+            num_predictions = int(_num_predictions(corpus.count(vocabulary), vocabulary))
+        model = BidirectionalLanguageModel.from_preset(
+            files.checkpoint(last), dropout=config.dropout, dtype=config.precision
+        )
+        _check_architecture(model, config, files.checkpoint(last))
+        step = TrainingStep(model, config)
+        try:
+            step.set_arrays(files.read_arrays(last))
+        except ValueError as error:
+            raise ValueError(
+                f"{files.checkpoint(last)} does not fit the run's configuration: {error}"
+            ) from error
+        files.go_back_to(last)
+        files.write_run(
+            run
+            | {
+                "config": config.to_json(),
+                "corpus": corpus.to_json(),
+                "validation": validation and validation.to_json(),
+                "num_predictions": num_predictions,
+            }
+        )
+        if config.max_steps is not None and last >= config.max_steps:
+            say(f"The run is at step {last:,} already: {config.max_steps:,} steps are no more.")
+        else:
+            say(f"Going on from step {last:,}.")
+        return _run(
+            config, files, step, batches, progress, num_predictions, corpus, validation, report, say
+        )
 
 
 def read_config(files: RunFiles) -> PretrainConfig:
     """The configuration of a run; a ValueError names the file if it is damaged."""
+    run = files.read_run()
     try:
-        return PretrainConfig.from_json(files.read_run().get("config"))
+        return PretrainConfig.from_json(run.get("config"))
     except ValueError as error:
         raise ValueError(f"{files.folder}: {error}") from error
 

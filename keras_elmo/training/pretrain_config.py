@@ -24,6 +24,8 @@ CHANGEABLE = (
     "log_every",
     "keep_checkpoints",
 )
+# Keras takes no larger one.
+MAX_SEED = 2**32 - 1
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,7 @@ class PretrainConfig:
             "scale_loss",
         ):
             check_bool(name, getattr(self, name))
+        check_number("seed", self.seed, at_most=MAX_SEED)
         check_number("dropout", self.dropout, at_least=0, below=1)
         check_number("final_rate", self.final_rate, at_least=0, at_most=1)
         check_choice("activation", self.activation, ("relu", "tanh"))

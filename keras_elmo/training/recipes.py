@@ -135,12 +135,21 @@ def from_options(
     """
     options = _flat(presets.read_json(options_file))
     for key in options:
+        if key in ("lstm", "char_cnn"):
+            raise ValueError(
+                f"{options_file}: `{key}` must be an object. Received: {options[key]!r}"
+            )
         if key not in _OPTIONS and key not in _OTHER:
             raise ValueError(
                 f"{options_file}: the option `{key}` is unknown. Remove it, or correct its name."
             )
     if options.get("bidirectional", True) is not True:
         raise ValueError(f"{options_file}: `bidirectional` must be true: ELMo has both directions.")
+    if options.get("char_cnn.n_characters", 261) not in (261, 262):
+        raise ValueError(
+            f"{options_file}: `n_characters` must be 261 or 262, bytes and the special characters. "
+            f"Received: {options['char_cnn.n_characters']!r}"
+        )
     if options.get("share_embedding_softmax", False):
         raise ValueError(
             f"{options_file}: `share_embedding_softmax` must be false: the softmax has vectors of its own."
@@ -159,16 +168,27 @@ def from_options(
     fields["use_characters"] = has_characters
     if options.get("sample_softmax", True) is False:
         fields["num_negative_samples"] = None
-    if "learning_rate" in options:
-        for name in ("network_optimizer", "softmax_optimizer"):
-            optimizer = getattr(config, name).to_json() | {
-                "learning_rate": options["learning_rate"]
-            }
-            fields[name] = OptimizerConfig.from_json(optimizer)
     try:
+        if "learning_rate" in options:
+            fields |= _optimizers(config, options["learning_rate"])
         return config.changed(**fields)
     except ValueError as error:
         raise ValueError(f"{options_file}: {error}") from error
+
+
+def _optimizers(config: PretrainConfig, learning_rate: Any) -> dict[str, OptimizerConfig]:
+    """Both optimizers with the learning rate of bilm-tf, which is one for Adagrad."""
+    optimizers = {
+        name: getattr(config, name) for name in ("network_optimizer", "softmax_optimizer")
+    }
+    if any(optimizer.name != "adagrad" for optimizer in optimizers.values()):
+        raise ValueError(
+            "`learning_rate` is that of bilm-tf's Adagrad. Add `--recipe bilm-tf`, or remove it."
+        )
+    return {
+        name: OptimizerConfig.from_json(optimizer.to_json() | {"learning_rate": learning_rate})
+        for name, optimizer in optimizers.items()
+    }
 
 
 def _flat(options: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

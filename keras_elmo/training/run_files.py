@@ -9,6 +9,7 @@
 | `checkpoints/STEP/` | a preset folder, with `training_state.h5` (slots, LSTM states) and `progress.json` besides |
 """
 
+import fcntl
 import json
 import os
 import shutil
@@ -53,10 +54,7 @@ class RunFiles:
         counts: np.ndarray,
     ) -> Iterator["RunFiles"]:
         """Makes the folder of a new run: in the block, more may be put into it before it takes its name."""
-        path = Path(folder)
-        if path.is_dir() and not any(path.iterdir()):
-            path.rmdir()
-        with written_beside(path) as beside:
+        with _new_folder(Path(folder)) as beside:
             files = cls(beside)
             (beside / run_folder.CHECKPOINTS_FOLDER).mkdir(parents=True)
             presets.write_json(beside / run_folder.RUN_FILE, run)
@@ -92,6 +90,26 @@ class RunFiles:
         """Replaces `run.json`."""
         with written_beside(self.folder / run_folder.RUN_FILE, overwrite=True) as beside:
             presets.write_json(beside, run)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keeps other processes from going on with the same run meanwhile.
+
+        Raises:
+            ValueError: If one does.
+        """
+        # The folder itself: the files in it are replaced by others now and then.
+        folder = os.open(self.folder, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError as error:
+            raise ValueError(
+                f"{self.folder} must not be trained by two at once, but another process is at it. Wait for its end, "
+                "or stop it."
+            ) from error
+        finally:
+            os.close(folder)
 
     def read_vocabulary(self) -> tuple[Vocabulary, np.ndarray]:
         """The vocabulary and the counts of its words."""
@@ -190,6 +208,23 @@ class RunFiles:
                 aside = Path(tempfile.mkdtemp(prefix=f".{step}.", suffix=".part", dir=parent))
                 self.checkpoint(step).rename(aside / str(step))
                 shutil.rmtree(aside, ignore_errors=True)
+
+
+@contextmanager
+def _new_folder(path: Path) -> Iterator[Path]:
+    """A folder to fill that then becomes `path`, which is not there or is empty."""
+    if not path.is_dir():
+        with written_beside(path) as beside:
+            yield beside
+        return
+    # It may be where a disk is mounted, or a link: it stays, and is filled. The last name makes it a run.
+    beside = Path(tempfile.mkdtemp(prefix=".run.", suffix=".part", dir=path))
+    try:
+        yield beside
+        for entry in sorted(beside.iterdir(), key=lambda entry: entry.name == run_folder.RUN_FILE):
+            entry.rename(path / entry.name)
+    finally:
+        shutil.rmtree(beside)
 
 
 def _step_of(line: str) -> float:

@@ -58,7 +58,7 @@ class TrainingCorpus:
         here = glob.escape(os.getcwd())
         absolute = (
             name
-            if os.path.isabs(name)
+            if os.path.isabs(name) or name == "-"  # refused, where the text is read
             else os.path.abspath(name)
             if os.path.exists(name)
             else os.path.join(here, name)

@@ -125,7 +125,17 @@ class TrainingLoop:
         # A run that was stopped amid its validation catches up on it.
         self._validate_if_due(writer, stop)
         while config.max_steps is None or self.progress["step"] < config.max_steps:
-            if stop.received is not None or (batch := next(batches, None)) is None:
+            if stop.received is not None:
+                return
+            try:
+                batch = next(batches, None)
+            except (
+                ValueError,
+                OSError,
+            ):  # of a file of the corpus: what was learned until then is kept
+                self._save()
+                raise
+            if batch is None:
                 return
             losses = self._take(batch)
             step = batch.step
@@ -141,11 +151,9 @@ class TrainingLoop:
         rate = self._config.rate(batch.step, self._total_steps)
         losses = self._step(batch.inputs, batch.dropout_seed, batch.step, rate)
         if not math.isfinite(sum(losses)):
-            raise ValueError(
-                f"Training must stay within finite numbers, but at step {batch.step} the loss is "
-                f"{losses.forward:g} forward and {losses.backward:g} backward, and the gradient's norm "
-                f"{losses.gradient_norm:g}. The checkpoint of step {self._saved} is intact. A smaller "
-                "`learning_rate` or `clip_norm`, or a longer warm-up, may help."
+            raise self._not_finite(
+                f"at step {batch.step} the loss is {losses.forward:g} forward and {losses.backward:g} backward, "
+                f"and the gradient's norm {losses.gradient_norm:g}"
             )
         self._clock.tick()
         self.progress |= {
@@ -230,12 +238,21 @@ class TrainingLoop:
         if self._saved == step and not anew:
             return
         self._clock.pause()
+        # The loss of a step is that of the weights before it.
+        if not self._step.is_finite():
+            raise self._not_finite(f"some weights are not after step {step}")
         self._files.write_checkpoint(
             self.model, self._step.arrays(), self.progress, self._metadata | {"step": step}
         )
         self._saved = step
         best = self.progress["best"]
         self._files.remove_old_checkpoints(self._config.keep_checkpoints, best and best["step"])
+
+    def _not_finite(self, what: str) -> ValueError:
+        return ValueError(
+            f"Training must stay within finite numbers, but {what}. The checkpoint of step {self._saved} is intact. "
+            "A smaller `learning_rate` or `clip_norm`, or a longer warm-up, may help."
+        )
 
 
 class _Stopped(Exception):

@@ -122,6 +122,11 @@ class TrainingStep:
                 loss *= self.config.unroll_steps
         return means, states, tape.gradient(loss, self._variables)
 
+    def is_finite(self) -> bool:
+        """Whether all weights, slots and LSTM states are finite numbers."""
+        values = [*self._variables, *(value for _, value in self._state())]
+        return all(bool(tf.reduce_all(tf.math.is_finite(value))) for value in values)
+
     def arrays(self) -> dict[str, np.ndarray]:
         """Slots and LSTM states by name."""
         # Half precision, which no file format knows, fits into float32.

@@ -273,6 +273,17 @@ def test_one_word_in_all(write):
     assert ids_of(next(stream), "forward_words").tolist() == [[0, 3, 0], [0, 3, 0]]
 
 
+def test_the_first_batch_drawn_ahead(write):
+    corpus = SentenceStream(write("the", "the . Āt", "the", "."), shuffle=False)
+    stream, plain = (TrainingStream(corpus, VOCABULARY, 2, 2, num_epochs=2) for _ in range(2))
+    before = stream.position
+    stream.check()
+    assert stream.position == before
+    for batch, expected in zip(stream, plain, strict=True):
+        assert same(batch, expected)
+        assert stream.position == expected.position
+
+
 def test_a_run_shorter_than_a_batch(write):
     stream = TrainingStream(SentenceStream(write("the")), VOCABULARY, 2, 3, num_epochs=2)
     sentence = (
@@ -301,9 +312,9 @@ def test_a_position_of_something_else(write):
     def resume(corpus=corpus, batch_size=2, **changes):
         TrainingStream(corpus, VOCABULARY, batch_size, 2, position={**position, **changes})
 
-    with pytest.raises(ValueError, match="`position` must be one of the same files"):
+    with pytest.raises(ValueError, match="The corpus must be the one that the position is in"):
         resume(SentenceStream(corpus.files, seed=5))
-    with pytest.raises(ValueError, match="`position` must be one of the same files"):
+    with pytest.raises(ValueError, match="The corpus must be the one that the position is in"):
         TrainingStream(corpus, VOCABULARY, 2, 2, position={})
     with pytest.raises(
         ValueError, match="as many rows as the batch. Received: 2 rows and batch_size=3"

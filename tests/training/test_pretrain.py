@@ -16,6 +16,7 @@ from conftest_training import TINY, assert_same_state, state_of
 
 from keras_elmo import BidirectionalLanguageModel, load_language_model, load_model
 from keras_elmo.checkpoints import run_folder
+from keras_elmo.corpus import TrainingStream
 from keras_elmo.training import (
     OptimizerConfig,
     PretrainConfig,
@@ -24,6 +25,8 @@ from keras_elmo.training import (
     resume,
 )
 from keras_elmo.training.run_files import RunFiles
+from keras_elmo.training.starting_model import new_model
+from keras_elmo.training.training_step import TrainingStep
 from keras_elmo.vocabulary import Vocabulary
 
 
@@ -238,7 +241,7 @@ def test_another_vocabulary_cannot_go_on(straight, text, tmp_path):
 
 
 def test_another_corpus_cannot_go_on(straight, text):
-    with pytest.raises(ValueError, match="`position` must be one of the same files"):
+    with pytest.raises(ValueError, match="The corpus must be the one that the position is in"):
         resume(straight, corpus=TrainingCorpus.of(text / "valid.txt"))
 
 
@@ -288,6 +291,65 @@ def test_a_loss_that_is_no_number_stops_with_the_step(train, tmp_path):
     assert run_folder.checkpoint_steps(tmp_path / "run") == [0]
     arrays, _ = state_of(tmp_path / "run" / "checkpoints" / "0")
     assert all(np.isfinite(array).all() for array in arrays.values())
+
+
+def test_weights_that_are_no_numbers_are_never_kept(train, tmp_path, monkeypatch):
+    monkeypatch.setattr(TrainingStep, "is_finite", lambda step: False)
+    sentence = "some weights are not after step 5. The checkpoint of step 0 is intact"
+    with pytest.raises(ValueError, match=sentence):
+        train(tmp_path / "run")
+    assert run_folder.checkpoint_steps(tmp_path / "run") == [0]
+
+
+def test_what_is_finite(text):
+    vocabulary = Vocabulary.load(text / "vocab.txt")
+    model = new_model(TINY, vocabulary, np.ones(len(vocabulary)))
+    step = TrainingStep(model, TINY)
+    assert step.is_finite()
+    bias = model.softmax.bias
+    bias.assign(np.where(np.arange(len(vocabulary)) == 3, np.inf, bias.numpy()))
+    assert not step.is_finite()
+
+
+def test_text_that_is_bad_later_on_loses_no_step(train, tmp_path, monkeypatch):
+    draw = TrainingStream.__next__
+    drawn = []
+
+    def broken(self):
+        drawn.append(None)
+        if len(drawn) == 5:
+            raise ValueError("corpus.txt, line 9: no UTF-8")
+        return draw(self)
+
+    monkeypatch.setattr(TrainingStream, "__next__", broken)
+    with pytest.raises(ValueError, match="line 9"):
+        train(tmp_path / "run")
+    # One of the five only handed out the batch that was drawn ahead.
+    assert run_folder.checkpoint_steps(tmp_path / "run") == [0, 3]
+
+
+def test_a_folder_that_cannot_be_replaced_is_filled(train, tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "link").symlink_to("disk")
+    train(tmp_path / "link", TINY.changed(max_steps=1))
+    assert (tmp_path / "link").is_symlink()
+    assert run_folder.checkpoint_steps(tmp_path / "disk") == [0, 1]
+    assert not list((tmp_path / "disk").glob(".*"))
+
+
+def test_one_process_at_a_time(straight, tmp_path):
+    run = copied(straight, tmp_path)
+    sentence = "must not be trained by two at once, but another process is at it"
+    with RunFiles(run).locked(), pytest.raises(ValueError, match=sentence):
+        resume(run)
+    resume(run)
+
+
+def test_steps_that_are_behind(straight, tmp_path):
+    said = []
+    before = PretrainConfig.from_json(RunFiles(straight).read_run()["config"])
+    resume(copied(straight, tmp_path), before.changed(max_steps=3), say=said.append)
+    assert "The run is at step 10 already: 3 steps are no more." in said
 
 
 def test_a_full_disk_loses_no_checkpoint(train, tmp_path, monkeypatch):
@@ -347,6 +409,7 @@ def test_a_run_shorter_than_a_batch(train, tmp_path):
     corpus.write_text("cat\n")
     with pytest.raises(ValueError, match="The run is shorter than one batch of 3 rows of 4 steps"):
         train(tmp_path / "run", TINY.changed(max_steps=None), corpus)
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,9 @@ def test_flags_override_the_file_and_that_the_recipe(text, settings):
         (["--strategy", "mirrored"], "`--strategy` must be single. Received: mirrored"),
         (["--max-steps", 1, "--epochs", 1], "Give `--max-steps` or `--epochs`, not both."),
         ([], "`--corpus` and `--vocabulary` must be given to begin a run."),
-        (["--resume"], "must be the folder of a pre-training run to go on with"),
+        (["--resume"], "/run must be the folder of a pre-training run to go on with"),
+        (["--resume", "--from", "M"], "`--from` and `--new-vocabulary` begin a run"),
+        (["--resume", "--new-vocabulary"], "`--from` and `--new-vocabulary` begin a run"),
     ],
 )
 def test_mistakes(run, tmp_path, arguments, sentence):
@@ -123,6 +125,19 @@ def test_a_wrong_file_of_settings(run, given, settings, tmp_path):
     code, said = run(*given, "--output", tmp_path / "run")
     assert code == 2
     assert f"{settings}: `units` must be an integer of at least 1. Received: units=-1" in said
+
+
+def test_standard_input_is_no_corpus(run, given, tmp_path):
+    code, said = run("--corpus", "-", *given[2:], "--output", tmp_path / "run")
+    assert code == 2
+    assert "read more than once" in said
+
+
+def test_a_vocabulary_that_is_not_there(run, given, tmp_path):
+    files = [*given[:2], "--vocabulary", tmp_path / "no.txt", *given[4:]]
+    code, said = run(*files, "--output", tmp_path / "run")
+    assert code == 2
+    assert said.endswith(f"keras-elmo: {tmp_path}/no.txt: No such file or directory")
 
 
 def test_a_pattern_without_files(run, given, text, tmp_path):

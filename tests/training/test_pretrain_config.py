@@ -52,6 +52,7 @@ def test_fields_that_a_file_lacks_are_the_defaults():
         ({"batch_size": True}, "`batch_size` must be an integer of at least 1"),
         ({"max_word_length": 2}, "`max_word_length` must be an integer of at least 3"),
         ({"seed": -1}, "`seed` must be an integer of at least 0"),
+        ({"seed": 2**32}, "`seed` must be a number at most 4.29497e+09"),
         ({"max_steps": 0}, "`max_steps` must be an integer of at least 1 or null"),
         ({"clip_norm": 0}, "`clip_norm` must be a number above 0 or null. Received: clip_norm=0"),
         ({"dropout": 1.0}, "`dropout` must be a number at least 0 and below 1"),
@@ -140,7 +141,8 @@ def test_options_of_bilm_tf(tmp_path):
 
 
 def test_options_without_characters_and_with_the_full_softmax(tmp_path):
-    config = from_options(PretrainConfig(), options(tmp_path, char_cnn=..., sample_softmax=False))
+    changes = {"char_cnn": ..., "sample_softmax": False, "learning_rate": ...}
+    config = from_options(PretrainConfig(), options(tmp_path, **changes))
     assert not config.use_characters
     assert config.num_negative_samples is None
 
@@ -159,8 +161,18 @@ def test_real_options_file():
         ({"n_tokens_vocab": 98}, "`n_tokens_vocab` must be the size of the vocabulary, 99"),
         ({"batchsize": 3}, "options.json: the option `batchsize` is unknown"),
         ({"dropout": 2}, "options.json: `dropout` must be a number"),
+        ({"lstm": 3}, "options.json: `lstm` must be an object. Received: 3"),
+        ({"char_cnn": {"n_characters": 300}}, "`n_characters` must be 261 or 262, bytes and"),
+        ({"learning_rate": "x"}, "options.json: `learning_rate` must be a number"),
     ],
 )
 def test_wrong_options(tmp_path, changes, sentence):
+    start = RECIPES["bilm-tf"](PretrainConfig())
     with pytest.raises(ValueError, match=re.escape(sentence)):
-        from_options(PretrainConfig(), options(tmp_path, **changes), vocabulary_size=99)
+        from_options(start, options(tmp_path, **changes), vocabulary_size=99)
+
+
+def test_the_learning_rate_of_another_recipe(tmp_path):
+    sentence = "options.json: `learning_rate` is that of bilm-tf's Adagrad. Add `--recipe bilm-tf`"
+    with pytest.raises(ValueError, match=sentence):
+        from_options(PretrainConfig(), options(tmp_path))
