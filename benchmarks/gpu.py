@@ -5,8 +5,8 @@
 
 No GPU has run it yet: it was tried on CPUs, by `measure windows.npz --cpu`.
 
-The machine with the GPU needs this script, the file, JAX, Keras, and the package by `pip install --no-deps`: a checkout
-on PYTHONPATH is not enough. First the rates of a large matrix product are measured, the yardstick for what follows.
+The machine with the GPU needs this script, the file, JAX, Keras, h5py, and the package by `pip install --no-deps`, or a
+checkout on PYTHONPATH. First the rates of a large matrix product are measured, the yardstick for what follows.
 Then for each size:
 
 - training, one compiled step after the other: loss, gradients, clipping, Adam; LSTM states carried from window to

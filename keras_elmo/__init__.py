@@ -24,12 +24,13 @@ if _keras.backend.backend() == "tensorflow":
     from keras_elmo.text import as_strings as as_strings
     from keras_elmo.text import tokenize_sentences as tokenize_sentences
 
-__version__ = _version("keras-elmo")
-
 _TENSORFLOW_ONLY = ("ElmoEmbedding", "Embedder", "as_strings", "tokenize_sentences")
 
 
 def __getattr__(name: str) -> _Any:
+    if name == "__version__":
+        # Looked up when asked for: a checkout that is only on PYTHONPATH has none.
+        return _version("keras-elmo")
     if name in _TENSORFLOW_ONLY:
         raise ImportError(
             f"keras_elmo.{name} needs Keras' TensorFlow backend; the backend is "
