@@ -4,7 +4,7 @@
 |---|---|
 | `config.json` | the architecture: the arguments of `ElmoModel` |
 | `model.weights.h5` | its weights, as Keras saves them, in float32 or float16 |
-| `metadata.json` | versions, number of parameters, tokenizer, origin, licence |
+| `metadata.json` | versions, number of parameters, tokenizer, format of the training text, origin, licence |
 | `language_model.weights.h5` | optional: the softmax of the language model, `softmax/W` and `softmax/b` |
 | `vocab.txt` | optional: the words that the softmax predicts |
 | `README.md` | optional: the model card |

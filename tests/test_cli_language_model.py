@@ -12,8 +12,7 @@ import pytest
 import reference
 from harness import options_for
 
-import keras_elmo
-from keras_elmo.checkpoints import load_checkpoint
+from keras_elmo.checkpoints import language_model_of, load_checkpoint
 from keras_elmo.cli import language_model
 from keras_elmo.cli.progress import Bar
 from keras_elmo.corpus import load_counts
@@ -36,13 +35,14 @@ def model_folder(tmp_path_factory):
 
 @functools.cache
 def load_once(source):
-    return keras_elmo.load_language_model(source)
+    checkpoint = load_checkpoint(source)
+    return language_model_of(checkpoint, source), checkpoint.metadata
 
 
 @pytest.fixture(autouse=True)
 def once(monkeypatch):
     """Loads each model once for all tests, and so compiles it once."""
-    monkeypatch.setattr(language_model, "load_language_model", load_once)
+    monkeypatch.setattr(language_model, "_load", load_once)
 
 
 @pytest.fixture
@@ -166,7 +166,7 @@ def test_vocabulary_mistakes(refused, text, tmp_path):
 
 
 def test_evaluate(answer, command, text, model_folder):
-    expected = evaluate(load_once(str(model_folder)), SENTENCES)
+    expected = evaluate(load_once(str(model_folder))[0], SENTENCES)
     found = answer("evaluate", text, "--model", model_folder)
     assert list(found) == ["perplexity", "forward_perplexity", "backward_perplexity", "num_tokens"]
     assert found["num_tokens"] == 14
@@ -196,7 +196,7 @@ def test_evaluate_several_files_and_standard_input(answer, text, model_folder, m
 def test_plain_text_is_cut_as_the_training_text_was(
     answer, model_folder, tmp_path, tokenizer, num_tokens
 ):
-    load_once(str(model_folder)).save_to_preset(
+    load_once(str(model_folder))[0].save_to_preset(
         tmp_path / "preset", metadata={"tokenizer": tokenizer} if tokenizer else {}
     )
     assert load_checkpoint(tmp_path / "preset").metadata.get("tokenizer") == tokenizer
@@ -205,6 +205,22 @@ def test_plain_text_is_cut_as_the_training_text_was(
     assert answer("evaluate", *args)["num_tokens"] == num_tokens
     (sentence,) = answer("score", *args)["sentences"]
     assert len(sentence["tokens"]) == num_tokens + 1
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+def test_the_format_is_that_of_the_training_text(answer, refused, model_folder, tmp_path):
+    metadata = {"tokenizer": "word", "text_format": "plain"}
+    model = load_once(str(model_folder))[0]
+    model.save_to_preset(tmp_path / "preset", metadata=metadata)
+    (tmp_path / "raw.txt").write_text("It's here.\n")
+    args = (tmp_path / "raw.txt", "--model", tmp_path / "preset")
+    assert answer("evaluate", *args)["num_tokens"] == 5
+    assert answer("evaluate", *args, "--format", "tokens")["num_tokens"] == 3
+    args = ("the cat sat.", "--model", tmp_path / "preset", "--word")
+    assert answer("substitutes", *args, "sat")["tokens"] == ["the", "cat", "sat", "."]
+    assert "which was cut into 'the cat sat .'. Give a word" in refused(
+        "substitutes", *args, "sat."
+    )
 
 
 def test_evaluate_tiny_and_empty_files(answer, refused, model_folder, tmp_path, monkeypatch):
@@ -225,7 +241,7 @@ def test_evaluate_tiny_and_empty_files(answer, refused, model_folder, tmp_path, 
 
 @pytest.mark.parametrize("name", ["evaluate", "score"])
 def test_bad_files_come_before_the_model(refused, tmp_path, monkeypatch, name):
-    monkeypatch.setattr(language_model, "load_language_model", None)
+    monkeypatch.setattr(language_model, "_load", None)
     assert "which does not exist" in refused(name, tmp_path / "none.txt")
     assert "which is a folder" in refused(name, tmp_path)
     (tmp_path / "bad.txt").write_bytes(b"good\nbad \xff\n")
@@ -254,7 +270,7 @@ def test_models_that_are_no_language_models(
 def test_score_json(answer, text, model_folder):
     found = answer("score", text, "--model", model_folder)
     assert list(found) == ["sentences"]
-    expected = load_once(str(model_folder)).score(SENTENCES)
+    expected = load_once(str(model_folder))[0].score(SENTENCES)
     for sentence, tokens, score in zip(found["sentences"], SENTENCES, expected, strict=True):
         assert sentence["tokens"] == ["<S>", *tokens, "</S>"]
         assert sentence["forward"][0] is sentence["backward"][-1] is None
@@ -269,7 +285,7 @@ def test_score_json(answer, text, model_folder):
 def test_score(command, text, model_folder):
     result = command("score", text, "--model", model_folder)
     assert (result.code, result.err) == (0, "")
-    scores = load_once(str(model_folder)).score(SENTENCES)
+    scores = load_once(str(model_folder))[0].score(SENTENCES)
     lines = result.out.splitlines()
     assert len(lines) == 3 + sum(len(tokens) + 2 for tokens in SENTENCES)
     assert lines[0] == (
@@ -309,7 +325,7 @@ def test_substitutes_json(answer, model_folder):
     assert list(found) == ["tokens", "word", "position", "substitutes"]
     assert found["tokens"] == ["the", "cat", "sat", "."]
     assert (found["word"], found["position"]) == ("cat", 1)
-    expected = load_once(str(model_folder)).substitutes(found["tokens"], 1)
+    expected = load_once(str(model_folder))[0].substitutes(found["tokens"], 1)
     assert len(expected) == 6
     for one, other in zip(found["substitutes"], expected, strict=True):
         assert list(one) == ["word", "log_probability", "forward", "backward"]
@@ -324,7 +340,7 @@ def test_substitutes(command, model_folder):
     lines = result.out.splitlines()
     assert lines[0] == "[the] cat sat the"
     rows = [line.replace("│", " ").split() for line in lines if line.startswith("│")]
-    expected = load_once(str(model_folder)).substitutes(["the", "cat", "sat", "the"], 0, 3)
+    expected = load_once(str(model_folder))[0].substitutes(["the", "cat", "sat", "the"], 0, 3)
     assert rows == [
         [s.word, f"{np.exp(s.log_probability):.2%}", f"{s.forward:.2f}", f"{s.backward:.2f}"]
         for s in expected
@@ -333,7 +349,7 @@ def test_substitutes(command, model_folder):
 
 def test_substitutes_mistakes(refused, model_folder):
     line = refused("substitutes", "the cat sat", "--word", "dog", "--model", model_folder)
-    assert "The word 'dog' is not in the sentence 'the cat sat'. Sentences are cut on" in line
+    assert "The word 'dog' is not in the sentence 'the cat sat', which was cut into" in line
     for word in ("the cat", "", "Cat"):
         assert "is not in the sentence" in refused("substitutes", "the cat", "--word", word)
     assert "is not in the sentence" in refused("substitutes", "", "--word", "a")

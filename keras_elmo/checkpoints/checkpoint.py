@@ -30,7 +30,7 @@ class Checkpoint:
         vocabulary: The words that the language model predicts, or that a model without characters reads.
         softmax: The language model's output layer.
         metadata: What is known of its origin: description, licence, `tokenizer` (the name of the one that cut the
-            training text), ..
+            training text), `text_format` ("tokens" or "plain", in which the training text came), ..
         format: What it was read from, for people.
     """
 

@@ -63,7 +63,17 @@ def load_language_model(
         >>> len(load_language_model("elmo_tiny_en").vocabulary)
         40000
     """
-    checkpoint = load_checkpoint(source, **overrides)
+    return language_model_of(load_checkpoint(source, **overrides), source, dropout)
+
+
+def language_model_of(
+    checkpoint: Checkpoint, source: str | os.PathLike, dropout: float = 0.0
+) -> BidirectionalLanguageModel:
+    """The language model of a checkpoint, as `load_language_model` gives it.
+
+    Raises:
+        ValueError: if there is no softmax or no vocabulary; the message names the source.
+    """
     if checkpoint.softmax is None or checkpoint.vocabulary is None:
         missing = "softmax" if checkpoint.softmax is None else "vocabulary"
         raise ValueError(

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from keras_elmo import presets
-from keras_elmo.checkpoints import load_checkpoint, load_language_model
+from keras_elmo.checkpoints import language_model_of, load_checkpoint
 from keras_elmo.cli.app import PLAIN, Json, Model, app, print_json
 from keras_elmo.cli.progress import Bar
 from keras_elmo.corpus import (
@@ -25,6 +25,7 @@ from keras_elmo.corpus import (
     save_counts,
 )
 from keras_elmo.files import written_beside
+from keras_elmo.models import BidirectionalLanguageModel
 from keras_elmo.models.bidirectional_language_model import Score, Substitute
 from keras_elmo.text import tokenize_sentences
 from keras_elmo.training import evaluate as evaluate_model
@@ -41,10 +42,12 @@ Inputs = Annotated[
     list[str],
     typer.Argument(help="Text files, also .gz and .xz; - is standard input.", metavar="INPUT"),
 ]
+_FORMATS = "tokens: a sentence a line, tokens parted by white space; plain: a sentence a line, tokenized here."
 Format = Annotated[
-    Literal["tokens", "plain"],
+    Literal["tokens", "plain"] | None,
     typer.Option(
-        help="tokens: a sentence a line, tokens parted by white space; plain: a sentence a line, tokenized here."
+        help=f"{_FORMATS} By default that of the model's training text, or tokens.",
+        show_default=False,
     ),
 ]
 
@@ -68,7 +71,7 @@ def vocabulary(
     min_count: Annotated[
         int, typer.Option(help="How often a word must occur.", min=1, metavar="N")
     ] = 1,
-    format: Format = "tokens",
+    format: Annotated[Literal["tokens", "plain"], typer.Option(help=_FORMATS)] = "tokens",
 ) -> None:
     """Count the words of a corpus and write the frequent ones, the most frequent first.
 
@@ -110,7 +113,7 @@ def vocabulary(
 def evaluate(
     inputs: Inputs,
     model: Model = presets.DEFAULT_PRESET,
-    format: Format = "tokens",
+    format: Format = None,
     as_json: Json = False,
 ) -> None:
     """Measure the perplexity of a language model on text, forward and backward.
@@ -123,7 +126,7 @@ def evaluate(
             raise ValueError(
                 f"There must be at least one line of text. Received: nothing in {', '.join(inputs)}"
             )
-        language_model = load_language_model(model)
+        language_model, metadata = _load(model)
         num_sentences = num_tokens = 0
 
         def on_batch(sentences: int, tokens: int) -> None:
@@ -133,7 +136,7 @@ def evaluate(
             bar.show("evaluating", num_sentences, total, num_tokens)
 
         on_batch(0, 0)
-        sentences = _sentences(inputs, format, model)
+        sentences = _sentences(inputs, format, metadata)
         result = evaluate_model(language_model, sentences, on_batch=on_batch)
     answer = {name: value for name, value in result._asdict().items() if name != "num_sentences"}
     if as_json:
@@ -151,7 +154,7 @@ def evaluate(
 def score(
     inputs: Inputs,
     model: Model = presets.DEFAULT_PRESET,
-    format: Format = "tokens",
+    format: Format = None,
     as_json: Json = False,
 ) -> None:
     """Print the log-probability of every token and sentence, forward and backward.
@@ -162,8 +165,8 @@ def score(
     # On a terminal the bar and the scores would write over each other.
     with Bar(hidden=not as_json and sys.stdout.isatty()) as bar:
         total = _count(inputs, bar)
-        language_model = load_language_model(model)
-        sentences = iter(_sentences(inputs, format, model))
+        language_model, metadata = _load(model)
+        sentences = iter(_sentences(inputs, format, metadata))
         number = num_words = 0
         bar.show("scoring", 0, total, 0)
         while block := list(islice(sentences, LINES_TOGETHER)):
@@ -182,7 +185,11 @@ def score(
 @app.command()
 def substitutes(
     sentence: Annotated[
-        str, typer.Argument(help="A sentence, cut on white space.", metavar="SENTENCE")
+        str,
+        typer.Argument(
+            help="A sentence; tokens parted by white space, unless the model was trained on plain text.",
+            metavar="SENTENCE",
+        ),
     ],
     word: Annotated[
         str,
@@ -193,14 +200,15 @@ def substitutes(
     as_json: Json = False,
 ) -> None:
     """Suggest words for the place of a word in a sentence, by what stands before and behind it."""
-    tokens = sentence.split()
+    language_model, metadata = _load(model)
+    tokens = _cut_as_training_text(sentence, metadata)
     if word not in tokens:
         raise ValueError(
-            f"The word {_cut(word, 200)!r} is not in the sentence {_cut(sentence, 200)!r}. Sentences are cut on "
-            "white space, and upper and lower case differ."
+            f"The word {_cut(word, 200)!r} is not in the sentence {_cut(sentence, 80)!r}, which was cut into "
+            f"{_cut(' '.join(tokens), 80)!r}. Give a word of these, in the same upper and lower case."
         )
     position = tokens.index(word)
-    found = load_language_model(model).substitutes(tokens, position, top)
+    found = language_model.substitutes(tokens, position, top)
     if as_json:
         print_json(
             {
@@ -238,12 +246,33 @@ def _count(inputs: list[str], bar: Bar) -> int | None:
     return sum(1 for _ in sentences)
 
 
-def _sentences(inputs: list[str], format: str, model: str) -> Iterable[list[str]]:
+def _load(model: str) -> tuple[BidirectionalLanguageModel, dict[str, Any]]:
+    """A language model, and what is known of it."""
+    checkpoint = load_checkpoint(model)
+    return language_model_of(checkpoint, model), checkpoint.metadata
+
+
+def _sentences(
+    inputs: list[str], format: str | None, metadata: dict[str, Any]
+) -> Iterable[list[str]]:
     """The sentences of files, those of plain text cut as the model's training text was."""
-    if format == "tokens":
+    if (format or _format_of(metadata)) == "tokens":
         return read_sentences(inputs, "tokens")
-    tokenizer = load_checkpoint(model).metadata.get("tokenizer") or "word"
-    return _tokenized(read_sentences(inputs), tokenizer)
+    return _tokenized(read_sentences(inputs), _tokenizer_of(metadata))
+
+
+def _cut_as_training_text(sentence: str, metadata: dict[str, Any]) -> list[str]:
+    if _format_of(metadata) == "tokens":
+        return sentence.split()
+    return tokenize_sentences([sentence], _tokenizer_of(metadata))[0]
+
+
+def _format_of(metadata: dict[str, Any]) -> str:
+    return metadata.get("text_format") or "tokens"
+
+
+def _tokenizer_of(metadata: dict[str, Any]) -> str:
+    return metadata.get("tokenizer") or "word"
 
 
 def _tokenized(lines: Iterator[str], tokenizer: str) -> Iterator[list[str]]:

@@ -25,7 +25,9 @@ from keras_elmo.training.recipes import ARCHITECTURES, RECIPES, from_options
 from keras_elmo.training.run_files import RunFiles
 from keras_elmo.vocabulary import Vocabulary
 
-Count = Annotated[int | None, typer.Option(min=1, metavar="N", show_default=False)]
+
+def _count(help: str, minimum: int = 1) -> Any:
+    return typer.Option(min=minimum, metavar="N", show_default=False, help=help)
 
 
 @app.command()
@@ -71,11 +73,15 @@ def pretrain(
         bool,
         typer.Option("--new-vocabulary", help="With another vocabulary than it has.", metavar=""),
     ] = False,
-    max_steps: Count = None,
-    epochs: Count = None,
-    batch_size: Count = None,
-    unroll_steps: Count = None,
-    seed: Annotated[int | None, typer.Option(min=0, metavar="N", show_default=False)] = None,
+    max_steps: Annotated[int | None, _count("Steps of the run.")] = None,
+    epochs: Annotated[
+        int | None, _count("Or passes over the corpus; 1 if neither is given.")
+    ] = None,
+    batch_size: Annotated[int | None, _count("Rows of a batch; 128.")] = None,
+    unroll_steps: Annotated[int | None, _count("Tokens of a row in a batch; 20.")] = None,
+    seed: Annotated[
+        int | None, _count("Of weights, order of sentences, negatives, dropout; 0.", minimum=0)
+    ] = None,
     recipe: Annotated[
         Literal["default", "bilm-tf"] | None,
         typer.Option(
@@ -85,22 +91,22 @@ def pretrain(
     strategy: Annotated[str, typer.Option(help="single: one device.")] = "single",
     config: Annotated[
         Path | None,
-        typer.Option(help="JSON file with fields of PretrainConfig, as in run.json.", metavar="F"),
+        typer.Option(
+            help="JSON file with fields of keras_elmo.training.PretrainConfig, such as learning rates.",
+            metavar="F",
+        ),
     ] = None,
     resume_run: Annotated[
         bool,
         typer.Option(
             "--resume",
-            help="Go on with the run in RUN_DIR, exactly; all else is known from it.",
+            help="Go on with the run in RUN_DIR, exactly. Its length and its output may be changed.",
             metavar="",
         ),
     ] = False,
-    validate_every: Count = None,
-    save_every: Count = None,
-    keep: Annotated[
-        int | None,
-        typer.Option(min=1, help="Last checkpoints kept.", metavar="N", show_default=False),
-    ] = None,
+    validate_every: Annotated[int | None, _count("Steps between validations; 1000.")] = None,
+    save_every: Annotated[int | None, _count("Steps between checkpoints; 1000.")] = None,
+    keep: Annotated[int | None, _count("Last checkpoints kept, and the best; 2.")] = None,
 ) -> None:
     """Train a biLM on any corpus, in any language.
 

@@ -331,4 +331,4 @@ def _check_architecture(
 
 
 def _metadata(corpus: TrainingCorpus) -> dict[str, Any]:
-    return {"tokenizer": corpus.tokenizer_of_model}
+    return {"tokenizer": corpus.tokenizer_of_model, "text_format": corpus.format}

@@ -105,7 +105,8 @@ def _check_vocabulary(
             )
     except ValueError as error:
         raise ValueError(
-            f"{error}. Take that one, or let the softmax start anew with --new-vocabulary."
+            f"{error}. Take that one (`keras-elmo convert` writes it to vocab.txt), or let the softmax start anew "
+            "with --new-vocabulary."
         ) from error
 
 

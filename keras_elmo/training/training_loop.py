@@ -109,7 +109,11 @@ class TrainingLoop:
             try:
                 with batches:
                     self._train(iter(batches), writer, stop)
-                if stop.received is None:
+                if stop.received is not None:
+                    self._say(
+                        f"Stopping: writing the checkpoint of step {self.progress['step']:,}."
+                    )
+                else:
                     self._end(writer, stop)
             except _Stopped:
                 pass
