@@ -457,7 +457,7 @@ def test_training_on_from_a_model(straight, train, text, tmp_path):
     words = list(Vocabulary.load(text / "vocab.txt"))
     Vocabulary([*words, "new"]).save(tmp_path / "larger.txt")
     larger = {"vocabulary_file": tmp_path / "larger.txt", "start_from": straight}
-    sentence = f"of {len(words)} words. Received: {len(words) + 1} words. Take that one, or let"
+    sentence = f"of {len(words)} words. Received: {len(words) + 1} words. Take that one .*, or let"
     with pytest.raises(ValueError, match=sentence):
         train(tmp_path / "other", config, **larger)
     assert not (tmp_path / "other").exists()
