@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gpu
 import keras
 import numpy as np
 import pytest
@@ -26,16 +27,6 @@ ARCHITECTURE = {
     "num_highway_layers": 1,
 }
 ROWS, STEPS, BATCHES, VOCABULARY_SIZE = 2, 20, 3, 12
-
-
-def _script():
-    spec = importlib.util.spec_from_file_location("gpu", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-gpu = _script()
 
 
 @pytest.fixture(scope="module")

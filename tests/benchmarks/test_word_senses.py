@@ -1,26 +1,20 @@
 import io
 import json
 import re
-import sys
 import tarfile
 from collections import Counter, defaultdict
 from pathlib import Path
 from xml.etree import ElementTree
 
 import keras
+import nearest_sense
 import numpy as np
 import pytest
+import word_senses
 
 from keras_elmo import ElmoModel
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-# Its files import each other by name, as scripts do.
-sys.path.insert(0, str(BENCHMARKS))
-import nearest_sense  # noqa: E402
-import word_senses  # noqa: E402
-
-sys.path.remove(str(BENCHMARKS))
-
 on_tensorflow = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="the tokenizer and Embedder need TensorFlow"
 )
