@@ -378,7 +378,7 @@ def start_jax(cpu: bool) -> dict[str, Any]:
         import jax
         import keras
 
-        import keras_elmo  # noqa: F401
+        import keras_elmo  # noqa: F401 (only whether it is there, before the work begins)
     except ImportError as error:
         sys.exit(f"JAX, Keras, and keras_elmo by `pip install --no-deps`, must be there: {error}")
     refuse_tensorflow()

@@ -101,13 +101,14 @@ class RunFiles:
         # The folder itself: the files in it are replaced by others now and then.
         folder = os.open(self.folder, os.O_RDONLY)
         try:
-            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise ValueError(
+                    f"{self.folder} must not be trained by two at once, but another process is at it. Wait for its "
+                    "end, or stop it."
+                ) from error
             yield
-        except BlockingIOError as error:
-            raise ValueError(
-                f"{self.folder} must not be trained by two at once, but another process is at it. Wait for its end, "
-                "or stop it."
-            ) from error
         finally:
             os.close(folder)
 

@@ -133,10 +133,8 @@ class TrainingLoop:
                 return
             try:
                 batch = next(batches, None)
-            except (
-                ValueError,
-                OSError,
-            ):  # of a file of the corpus: what was learned until then is kept
+            except (ValueError, OSError):
+                # Of a file of the corpus: what was learned until then is kept.
                 self._save()
                 raise
             if batch is None:
