@@ -124,9 +124,7 @@ def similarities(model, examples: list[Example]) -> np.ndarray:
     """Cosine similarities of a word's vectors in its sentences, (layers and their mean, sentences, sentences)."""
     from keras_elmo.inference.compare import compare, cosine_similarity
 
-    # A word of several tokens, as the Chinese ones are, has the mean of its tokens' vectors.
-    word, *sentences = _cut([examples[0].word, *(example.sentence for example in examples)])
-    found = compare(model, sentences, word)
+    found = compare(model, [example.sentence for example in examples], examples[0].word)
     # Layer 0 is as wide as one direction: in the mean of the layers, as in ELMo's mix, it stands twice.
     layer_0, *upper = found.token_vectors
     mean = np.mean([np.tile(layer_0, 2), *upper], axis=0)
@@ -136,13 +134,6 @@ def similarities(model, examples: list[Example]) -> np.ndarray:
         for first, (start, end) in zip(firsts, found.positions, strict=True)
     ]
     return np.stack([*found.layers, cosine_similarity(np.stack(vectors))])
-
-
-def _cut(sentences: list[str]) -> list[str]:
-    """Sentences with spaces between their tokens: Chinese ones have characters for tokens."""
-    from keras_elmo import tokenize_sentences
-
-    return [" ".join(tokens) for tokens in tokenize_sentences(sentences)]
 
 
 def triple_accuracy(similarity: np.ndarray, senses: list[str]) -> np.ndarray:

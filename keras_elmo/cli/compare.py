@@ -13,7 +13,7 @@ from rich.table import Column, Table
 from typer.core import TyperCommand
 
 from keras_elmo import presets
-from keras_elmo.checkpoints import load_model
+from keras_elmo.checkpoints import load_checkpoint
 from keras_elmo.cli.app import PLAIN, Json, Model, app, complain, print_json
 from keras_elmo.extras import require
 from keras_elmo.inference import Comparison, compare_words
@@ -50,7 +50,9 @@ def _is_option(arg: str) -> bool:
 def compare(
     sentences: Annotated[
         list[str],
-        typer.Argument(help="Two or more sentences, cut on white space.", metavar="SENTENCE"),
+        typer.Argument(
+            help="Two or more sentences, cut as the model's training text was.", metavar="SENTENCE"
+        ),
     ],
     word: Annotated[str, typer.Option("--word", "-w", help="The word to compare.", metavar="W")],
     oov: Annotated[
@@ -73,9 +75,11 @@ def compare(
     if plot is not None:
         # Before the work, not after it.
         require("matplotlib", "plot")
-    elmo = load_model(model)
-    result = compare_sentences(elmo, sentences, word)
-    oov_similarity = compare_words(elmo, oov) if oov else None
+    checkpoint = load_checkpoint(model)
+    result = compare_sentences(
+        checkpoint.model, sentences, word, checkpoint.metadata.get("tokenizer") or "word"
+    )
+    oov_similarity = compare_words(checkpoint.model, oov) if oov else None
     if plot is not None:
         _plot(result, plot)
     if as_json:

@@ -187,7 +187,7 @@ def substitutes(
     sentence: Annotated[
         str,
         typer.Argument(
-            help="A sentence; tokens parted by white space, unless the model was trained on plain text.",
+            help="A sentence, cut as the model's training text was.",
             metavar="SENTENCE",
         ),
     ],
@@ -201,7 +201,7 @@ def substitutes(
 ) -> None:
     """Suggest words for the place of a word in a sentence, by what stands before and behind it."""
     language_model, metadata = _load(model)
-    tokens = _cut_as_training_text(sentence, metadata)
+    [tokens] = tokenize_sentences([sentence], _tokenizer_of(metadata))
     if word not in tokens:
         raise ValueError(
             f"The word {_cut(word, 200)!r} is not in the sentence {_cut(sentence, 80)!r}, which was cut into "
@@ -259,12 +259,6 @@ def _sentences(
     if (format or _format_of(metadata)) == "tokens":
         return read_sentences(inputs, "tokens")
     return _tokenized(read_sentences(inputs), _tokenizer_of(metadata))
-
-
-def _cut_as_training_text(sentence: str, metadata: dict[str, Any]) -> list[str]:
-    if _format_of(metadata) == "tokens":
-        return sentence.split()
-    return tokenize_sentences([sentence], _tokenizer_of(metadata))[0]
 
 
 def _format_of(metadata: dict[str, Any]) -> str:

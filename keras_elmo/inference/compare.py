@@ -8,10 +8,11 @@ import numpy as np
 
 from keras_elmo.character_ids import character_ids
 from keras_elmo.models import ElmoModel
+from keras_elmo.text import tokenize_sentences
 
 # Errors quote what was typed; of a very long sentence, both ends.
 _quote = reprlib.Repr()
-_quote.maxstring = 200
+_quote.maxstring = 120
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,9 @@ class Comparison:
         return [cosine_similarity(vectors) for vectors in self.token_vectors]
 
 
-def compare(model: ElmoModel, sentences: Sequence[str], word: str) -> Comparison:
+def compare(
+    model: ElmoModel, sentences: Sequence[str], word: str, tokenizer: str = "word"
+) -> Comparison:
     """Compares a word's vectors between sentences, in every layer, by cosine similarity.
 
     Layer 0 sees the word's characters alone: the same word has the same vector in every sentence. The upper layers
@@ -48,26 +51,28 @@ def compare(model: ElmoModel, sentences: Sequence[str], word: str) -> Comparison
 
     Args:
         model: The model.
-        sentences: Two or more sentences, cut on white space.
-        word: The word; its first occurrence in each sentence counts. Several words parted by white space are one
-            piece of text, the vector of which is the mean of its tokens' vectors.
+        sentences: Two or more sentences.
+        word: The word; its first occurrence in each sentence counts. If it is cut into several tokens, as Chinese
+            words are, its vector is the mean of theirs.
+        tokenizer: "word" (default) or "whitespace": how both are cut, see `keras_elmo.text.tokenize`. Checkpoints
+            name theirs: `load_checkpoint(..).metadata["tokenizer"]`.
 
     Returns:
         The similarities, and where the word was found.
 
     Raises:
-        ValueError: if there are fewer than two sentences, or one of them lacks the word.
+        ValueError: if there are fewer than two sentences, one of them lacks the word, or `tokenizer` is unknown.
 
     Example:
     >>> model = ElmoModel.from_preset("elmo_tiny_en")
-    >>> result = compare(model, ["the bank is near the river", "the bank is open for money"], "bank")
+    >>> result = compare(model, ["The bank is near the river.", "My bank lends money."], "bank")
     >>> round(float(result.layers[0][0, 1]), 3), bool(result.layers[2][0, 1] < 0.99)
     (1.0, True)
     """
     _check_strings("sentences", sentences)
-    tokens = [sentence.split() for sentence in sentences]
+    wanted, *tokens = tokenize_sentences([word, *sentences], tokenizer)
     positions = [
-        _find(word.split(), cut, sentence) for cut, sentence in zip(tokens, sentences, strict=True)
+        _find(wanted, cut, sentence) for cut, sentence in zip(tokens, sentences, strict=True)
     ]
     layers, token_vectors = [], []
     for vectors in _layer_vectors(model, tokens):
@@ -143,6 +148,6 @@ def _find(word: list[str], tokens: list[str], sentence: str) -> tuple[int, int]:
         if tokens[start : start + len(word)] == word:
             return start, start + len(word)
     raise ValueError(
-        f"The word {_quote.repr(' '.join(word))} is not in the sentence {_quote.repr(sentence)}. Sentences are cut "
-        "on white space, and upper and lower case differ."
+        f"The word {_quote.repr(' '.join(word))} is not in the sentence {_quote.repr(sentence)}, which was cut into "
+        f"{_quote.repr(' '.join(tokens))}. Give a word of these, in the same upper and lower case."
     )

@@ -99,11 +99,9 @@ def test_sentences_that_are_no_list_of_two(model, sentences):
         compare(model, sentences, "bank")
 
 
-@pytest.mark.parametrize("sentence", ["", " ", "Bank", "bank.", "riverbank", "it's"])
+@pytest.mark.parametrize("sentence", ["", " ", "Bank", "bank-like", "riverbank", "it's"])
 def test_absent_word(model, sentence):
-    expected = (
-        f"The word 'bank' is not in the sentence {sentence!r}. Sentences are cut on white space"
-    )
+    expected = f"The word 'bank' is not in the sentence {sentence!r}, which was cut into "
     with pytest.raises(ValueError, match=re.escape(expected)):
         compare(model, [RIVER, sentence], "bank")
 
@@ -113,9 +111,31 @@ def test_empty_word(model):
         compare(model, [RIVER, MONEY], "  ")
 
 
-@pytest.mark.parametrize(
-    "word", ["x" * 10_000, "\udcff", "<PAD>", "</S>", "\0", "苹果", "😀"], ids=ascii
-)
+def test_text_is_cut_by_the_tokenizer(model):
+    sentences = ["It's my bank.", "The bank."]
+    cut = compare(model, sentences, "bank")
+    assert cut.sentences == [["It", "'s", "my", "bank", "."], ["The", "bank", "."]]
+    assert cut.positions == [(3, 4), (1, 2)]
+    uncut = compare(model, sentences, "bank.", "whitespace")
+    assert uncut.sentences == [["It's", "my", "bank."], ["The", "bank."]]
+    assert uncut.positions == [(2, 3), (1, 2)]
+    with pytest.raises(ValueError, match="`tokenizer` must be"):
+        compare(model, sentences, "bank", "words")
+
+
+def test_a_chinese_word_is_the_mean_of_its_characters(model):
+    sentences = ["我喜欢苹果。", "苹果公司很大。"]
+    result = compare(model, sentences, "苹果")
+    assert result.positions == [(3, 5), (0, 2)]
+    first, second = (
+        np.asarray(model(character_ids([list(sentence)]))["lstm_outputs1"])[0]
+        for sentence in sentences
+    )
+    expected = cosine(first[3:5].mean(axis=0), second[:2].mean(axis=0))
+    np.testing.assert_allclose(result.layers[1][0, 1], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("word", ["x" * 10_000, "<PAD>", "</S>", "苹果", "😀", "[/b]"], ids=ascii)
 def test_odd_words(model, word):
     layers = compare(model, [f"one {word}", f"{word} two"], word).layers
     assert np.isfinite(layers).all()
