@@ -1,10 +1,12 @@
-"""Pictures of what a model does (matplotlib, extra `plot`)."""
+"""Pictures of what a model does, and of how it was trained (matplotlib, extra `plot`)."""
 
+import json
 import os
 import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -58,16 +60,10 @@ def plot_token_similarity(
         ValueError: if the ending of `path` is no format that matplotlib can write, if there are too many tokens,
             or if the layers are of another size.
     """
-    require("matplotlib", "plot")
+    _check_can_draw(path)
     import matplotlib
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    kinds = FigureCanvasAgg.get_supported_filetypes()
-    if os.path.splitext(path)[1].lstrip(".").lower() not in kinds:
-        raise ValueError(
-            f"The picture {str(path)!r} must end in one of {', '.join('.' + kind for kind in sorted(kinds))}."
-        )
     labels = [_label(token, _LONGEST_LABEL) for sentence in tokens for token in sentence]
     count = len(labels)
     if not 1 <= count <= MAX_TOKENS:
@@ -106,8 +102,77 @@ def plot_token_similarity(
         bar.ax.tick_params(labelsize=10)
         title = "Token against token" + (f", compared: {_label(word, 60)}" if word else "")
         figure.suptitle(title, fontsize=12, parse_math=False)
-        with written_beside(path, overwrite=True) as beside:
-            figure.savefig(beside, dpi=_DOTS_PER_INCH, bbox_inches="tight")
+        _save(figure, path)
+
+
+def plot_perplexity(log_file: str | os.PathLike, path: str | os.PathLike) -> None:
+    """Draws the perplexity on the validation text over the steps of a pre-training run, on a logarithmic scale.
+
+    Args:
+        log_file: The run's `log.jsonl`.
+        path: File to write; its ending says the format (.png, .svg, .pdf). A file that is there is replaced.
+
+    Raises:
+        ModuleNotFoundError: if matplotlib is not installed.
+        ValueError: if the ending of `path` is no format that matplotlib can write, or if the log has no validation.
+        OSError: if there is no such log.
+    """
+    _check_can_draw(path)
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator, ScalarFormatter
+
+    found = dict(_validations(log_file))
+    if not found:
+        raise ValueError(
+            f"{log_file} has no line with a validation. Train with `--validation FILE` to have some."
+        )
+    steps = list(found)
+    figure = Figure(figsize=(6, 4), layout="compressed")
+    axis = figure.subplots()
+    for name, colour in (("forward", "tab:blue"), ("backward", "tab:orange")):
+        values = [validation[f"{name}_perplexity"] for validation in found.values()]
+        axis.plot(steps, values, color=colour, linewidth=0.8, label=name)
+    both = [validation["perplexity"] for validation in found.values()]
+    axis.plot(steps, both, color="black", marker="o", markersize=3, label="both")
+    best = min(range(len(steps)), key=both.__getitem__)
+    axis.annotate(
+        f"{both[best]:.1f}",
+        (steps[best], both[best]),
+        (0, 8),
+        textcoords="offset points",
+        ha="right",
+    )
+    axis.set(xlabel="step", ylabel="perplexity on the validation text", yscale="log")
+    axis.yaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
+    axis.yaxis.set_major_formatter(ScalarFormatter())
+    axis.minorticks_off()
+    axis.grid(color="0.9")
+    axis.legend()
+    _save(figure, path)
+
+
+def _validations(log_file: str | os.PathLike) -> Iterator[tuple[int, dict[str, float]]]:
+    with open(log_file, encoding="utf-8") as lines:
+        for line in lines:
+            entry = json.loads(line)
+            if "validation" in entry:
+                yield entry["step"], entry["validation"]
+
+
+def _check_can_draw(path: str | os.PathLike) -> None:
+    require("matplotlib", "plot")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    kinds = FigureCanvasAgg.get_supported_filetypes()
+    if os.path.splitext(path)[1].lstrip(".").lower() not in kinds:
+        raise ValueError(
+            f"The picture {str(path)!r} must end in one of {', '.join('.' + kind for kind in sorted(kinds))}."
+        )
+
+
+def _save(figure: Any, path: str | os.PathLike) -> None:
+    with written_beside(path, overwrite=True) as beside:
+        figure.savefig(beside, dpi=_DOTS_PER_INCH, bbox_inches="tight")
 
 
 def _label(text: str, length: int) -> str:

@@ -1,3 +1,4 @@
+import json
 import os
 import sys
 import warnings
@@ -6,7 +7,7 @@ import numpy as np
 import pytest
 
 from keras_elmo import plot
-from keras_elmo.plot import plot_token_similarity
+from keras_elmo.plot import plot_perplexity, plot_token_similarity
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib not installed (extra `plot`)")
 
@@ -190,3 +191,51 @@ def test_no_figure_stays_in_memory(tmp_path):
     assert (
         "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
     )
+
+
+# --- the curve of a run ---
+
+
+@pytest.fixture
+def log(tmp_path):
+    """A log of a run that went on from a checkpoint: step 20 is there twice."""
+    found = [(10, 90.0), (20, 30.0), (20, 40.0), (30, 50.0)]
+    lines = [
+        {
+            "step": step,
+            "validation": {
+                "perplexity": value,
+                "forward_perplexity": value + 1,
+                "backward_perplexity": value - 1,
+            },
+        }
+        for step, value in found
+    ]
+    lines.insert(1, {"step": 15, "sampled_loss": 3.5})
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def test_perplexity_over_the_steps(tmp_path, figures, log):
+    plot_perplexity(log, tmp_path / "curve.png")
+    (axis,) = figures[0].axes
+    lines = {line.get_label(): line for line in axis.get_lines()}
+    assert list(lines) == ["forward", "backward", "both"]
+    assert all(list(line.get_xdata()) == [10, 20, 30] for line in lines.values())
+    assert list(lines["both"].get_ydata()) == [90, 40, 50]
+    assert list(lines["backward"].get_ydata()) == [89, 39, 49]
+    assert [text.get_text() for text in axis.texts] == ["40.0"]
+    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_log_without_validations(tmp_path):
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"step": 15, "sampled_loss": 3.5}\n')
+    with pytest.raises(ValueError, match="has no line with a validation. Train with `--validation"):
+        plot_perplexity(path, tmp_path / "curve.png")
+    with pytest.raises(ValueError, match="must end in one of"):
+        plot_perplexity(path, tmp_path / "curve.xyz")
+    with pytest.raises(OSError, match="none.jsonl"):
+        plot_perplexity(tmp_path / "none.jsonl", tmp_path / "curve.png")
+    assert os.listdir(tmp_path) == ["log.jsonl"]
