@@ -9,12 +9,15 @@ import numpy as np
 import tensorflow as tf
 
 from keras_elmo import presets
+from keras_elmo.character_ids import BEGIN_OF_SENTENCE_WORD, END_OF_SENTENCE_WORD
 from keras_elmo.checkpoints import load_checkpoint
 from keras_elmo.layers.checks import check_choice
 from keras_elmo.models import ElmoModel
+from keras_elmo.models.elmo_model import ARCHITECTURE
 from keras_elmo.text import as_strings, map_characters, tokenize
 from keras_elmo.text.tokenizer import check_tokenizer
 
+_BOUNDARY_WORDS = (BEGIN_OF_SENTENCE_WORD, END_OF_SENTENCE_WORD)
 INPUTS = ("sentences", "tokens", "character_ids")
 
 
@@ -154,14 +157,17 @@ class ElmoEmbedding(keras.layers.Layer):
         pass
 
     def call(self, inputs, training=False):
-        ids = self._character_ids(inputs)
-        if not ids.shape[1]:
-            # Without a single column Keras' LSTM fails: a batch of empty sentences gets one of padding.
-            ids = tf.pad(ids, [[0, 0], [0, tf.maximum(1 - tf.shape(ids)[1], 0)], [0, 0]])
-        outputs = self.model(ids)
+        outputs = self._outputs(self._character_ids(inputs))
         if self.output_name != "all":
             return self._drop(outputs[self.output_name], training)
         return {name: self._drop(output, training) for name, output in outputs.items()}
+
+    def _outputs(self, ids):
+        """All outputs of the model; a batch of empty sentences has one column of padding."""
+        if not ids.shape[1]:
+            # Without a single column Keras' LSTM fails.
+            ids = tf.pad(ids, [[0, 0], [0, tf.maximum(1 - tf.shape(ids)[1], 0)], [0, 0]])
+        return self.model(ids)
 
     def _drop(self, output, training):
         is_vector = keras.backend.is_float_dtype(output.dtype)
@@ -254,6 +260,60 @@ class ElmoEmbedding(keras.layers.Layer):
             "layer_norm": self.model.layer_norm,
             "tokenizer": self.tokenizer,
         }
+
+    def serving_description(self) -> dict[str, Any]:
+        """What `assets.extra/keras_elmo.json` says of the layer in a SavedModel."""
+        config = self.model.get_config()
+        return {
+            "tokenizer": self.tokenizer,
+            "precision": self.dtype_policy.name,
+            "architecture": {name: config[name] for name in ARCHITECTURE},
+        }
+
+    def serving_signatures(self) -> dict[str, Any]:
+        """What a SavedModel of this layer answers to, whatever its `inputs` and `output` are: TF-Hub's names for ELMo.
+
+        Returns:
+            A dict of `tf.function`s with input signatures, each of which returns a dict of tensors, all outputs of
+            the model: `default` takes `text`, strings (batch,), and returns the `tokens` (batch, num_tokens),
+            padded with "", besides; `tokens` takes `tokens`, strings (batch, max_len), and `sequence_len`, int32
+            (batch,), which alone says what is padding; `character_ids` takes `character_ids`, int32
+            (batch, num_tokens, max_word_length).
+
+        Example:
+        >>> default = ElmoEmbedding().serving_signatures()["default"]
+        >>> default(tf.constant(["It's here."]))["tokens"].numpy().tolist()
+        [[b'It', b"'s", b'here', b'.']]
+        """
+        width = self.model.max_word_length
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
+        def default(text):
+            cut = tokenize(text, self.tokenizer)
+            outputs = self._outputs(map_characters(cut, None, width))
+            if self.model.keep_sentence_boundaries:
+                ends = [tf.fill([tf.shape(text)[0], 1], word) for word in _BOUNDARY_WORDS]
+                cut = tf.concat([ends[0], cut, ends[1]], axis=1)
+            # A batch of empty sentences has a column of padding, as the vectors have.
+            shape = tf.shape(outputs["word_emb"], tf.int64)[:2]
+            return outputs | {"tokens": cut.to_tensor(shape=shape)}
+
+        @tf.function(
+            input_signature=[
+                tf.TensorSpec([None, None], tf.string, "tokens"),
+                tf.TensorSpec([None], tf.int32, "sequence_len"),
+            ]
+        )
+        def tokens(tokens, sequence_len):
+            return self._outputs(map_characters(tokens, sequence_len, width))
+
+        @tf.function(
+            input_signature=[tf.TensorSpec([None, None, width], tf.int32, "character_ids")]
+        )
+        def character_ids(character_ids):
+            return self._outputs(character_ids)
+
+        return {"default": default, "tokens": tokens, "character_ids": character_ids}
 
     @classmethod
     def from_config(cls, config):

@@ -10,43 +10,17 @@ import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Column, Table
-from typer.core import TyperCommand
 
 from keras_elmo import presets
 from keras_elmo.checkpoints import load_checkpoint
 from keras_elmo.cli.app import PLAIN, Json, Model, app, complain, print_json
+from keras_elmo.cli.list_options import list_options
 from keras_elmo.extras import require
 from keras_elmo.inference import Comparison, compare_words
 from keras_elmo.inference import compare as compare_sentences
 
 
-class _ListOptions(TyperCommand):
-    """Lets `--oov` be followed by several words: all up to the next option are its own."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        spread: list[str] = []
-        inside = False
-        for place, arg in enumerate(args):
-            if arg == "--":
-                spread += args[place:]
-                break
-            if arg == "--oov":
-                inside = True
-                if all(_is_option(following) for following in args[place + 1 : place + 2]):
-                    ctx.fail("Option '--oov' must be followed by words")
-            elif _is_option(arg):
-                inside = arg.startswith("--oov=")
-                spread.append(arg)
-            else:
-                spread += ["--oov", arg] if inside else [arg]
-        return super().parse_args(ctx, spread)
-
-
-def _is_option(arg: str) -> bool:
-    return len(arg) > 1 and arg.startswith("-")
-
-
-@app.command(cls=_ListOptions)
+@app.command(cls=list_options("--oov"))
 def compare(
     sentences: Annotated[
         list[str],

@@ -45,6 +45,7 @@ def map_characters(
         ValueError: If `tokens` is not a string tensor of rank 2, if `sequence_len` is not an
             integer tensor of shape (batch,) or is given with ragged tokens, or if `max_word_length`
             is no integer of at least 3.
+        tf.errors.InvalidArgumentError: If a `sequence_len` is negative or beyond `num_tokens`.
 
     Example:
         >>> map_characters(tf.constant([["The", ""], ["a", "cat"]]), max_word_length=6).numpy()
@@ -66,6 +67,11 @@ def map_characters(
     tokens = tf.ensure_shape(tokens, [None, None])
     if sequence_len is None:
         sequence_len = _length_without_trailing_empty(tokens)
+    else:
+        num_tokens = tf.cast(tf.shape(tokens)[1], sequence_len.dtype)
+        is_possible = tf.logical_and(sequence_len >= 0, sequence_len <= num_tokens)
+        message = "`sequence_len` must lie between 0 and the number of tokens in a row of `tokens`."
+        tf.debugging.Assert(tf.reduce_all(is_possible), [message, sequence_len, num_tokens])
     # Sizes that a graph learns at run time only: a single length would be broadcast silently.
     tf.debugging.assert_equal(
         tf.shape(sequence_len), tf.shape(tokens)[:1], "`sequence_len` must have shape (batch,)."

@@ -96,8 +96,10 @@ def test_lengths_alone_say_what_is_padding(dtype):
     np.testing.assert_array_equal(ids, character_ids([["a"], ["a", ""], ["a"], []]))
 
 
-def test_lengths_beyond_the_batch_are_its_width():
-    np.testing.assert_array_equal(map_characters([["a"]], [7]), character_ids([["a"]]))
+@pytest.mark.parametrize("length", [2, -1])
+def test_impossible_lengths(length):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="`sequence_len` must lie between 0"):
+        map_characters([["a"]], [length])
 
 
 def test_the_row_lengths_of_ragged_tokens_say_what_is_padding():

@@ -1,0 +1,114 @@
+"""`keras-elmo export`: a model as a SavedModel for TensorFlow Serving."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import keras
+import typer
+
+from keras_elmo.checkpoints import language_model_of, load_checkpoint
+from keras_elmo.cli.app import app
+from keras_elmo.cli.list_options import list_options
+from keras_elmo.elmo_embedding import ElmoEmbedding
+from keras_elmo.export import LabelledClassifier, LanguageModelServer, export_saved_model
+
+
+@app.command(cls=list_options("--outputs", "--labels"))
+def export(
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="A preset's name, or a folder, archive or file of weights; or the .keras file of a "
+            "model of yours.",
+            metavar="MODEL",
+        ),
+    ],
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            help="The served model's folder, of its name: versions 1, 2, .. are made in it.",
+            metavar="OUT_DIR",
+        ),
+    ],
+    outputs: Annotated[
+        list[str] | None,
+        typer.Option(help="What to serve; by default all outputs.", metavar="NAME..."),
+    ] = None,
+    tokenizer: Annotated[
+        Literal["word", "whitespace"] | None,
+        typer.Option(help="How text is cut; by default as the model's training text was."),
+    ] = None,
+    substitutes: Annotated[
+        bool,
+        typer.Option(
+            "--substitutes",
+            help="Serve, too, which words the language model would put into a place.",
+            metavar="",
+        ),
+    ] = False,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Names of the classes of a text classifier (.keras), in the order of its output.",
+            metavar="LABEL...",
+        ),
+    ] = None,
+    precision: Annotated[
+        Literal["float32", "bfloat16"],
+        typer.Option(help="bfloat16 is faster where the processor has it, and rougher."),
+    ] = "float32",
+    weights: Annotated[
+        Literal["float32", "float16"],
+        typer.Option(help="float16 stores half as much."),
+    ] = "float32",
+) -> None:
+    """Write a model as the next version of a SavedModel that takes plain strings.
+
+    TensorFlow Serving loads it as it is (see saved_models/README.md), and so does `tf.saved_model.load`.
+    """
+    if Path(model).suffix == ".keras":
+        if tokenizer or substitutes or precision != "float32":
+            raise ValueError(
+                f"{model} has its own tokenizer and precision and no language model: leave `--tokenizer`, "
+                "`--precision` and `--substitutes` out."
+            )
+        served = _keras_model(model, labels)
+        metadata: dict[str, Any] = {}
+    else:
+        if labels:
+            raise ValueError(
+                f"`--labels` are the classes of a classifier, the .keras file of a Keras model. Received: {model}"
+            )
+        served, metadata = _elmo(model, tokenizer, substitutes, precision)
+    path = export_saved_model(served, folder, outputs or None, weights, metadata)
+    size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    print(f"Wrote {path} ({size / 1e6:,.1f} MB).", file=sys.stderr)
+
+
+def _keras_model(path: str, labels: list[str] | None) -> Any:
+    if not Path(path).is_file():
+        raise ValueError(f"{path} must be a Keras model's file, which does not exist")
+    try:
+        model = keras.saving.load_model(path, compile=False)
+    except (ValueError, TypeError, KeyError, OSError) as error:
+        raise ValueError(
+            f"{path} must be a Keras model's file, as `model.save` writes it ({' '.join(str(error).split())[:300]})."
+        ) from error
+    return LabelledClassifier(model, labels) if labels else model
+
+
+def _elmo(
+    source: str, tokenizer: str | None, substitutes: bool, precision: str
+) -> tuple[Any, dict[str, Any]]:
+    dtype = "mixed_bfloat16" if precision == "bfloat16" else "float32"
+    checkpoint = load_checkpoint(source, dtype=dtype)
+    tokenizer = tokenizer or checkpoint.metadata.get("tokenizer") or "word"
+    metadata = {"source": Path(source).name} | {
+        name: checkpoint.metadata[name]
+        for name in ("description", "language", "license")
+        if name in checkpoint.metadata
+    }
+    if substitutes:
+        return LanguageModelServer(language_model_of(checkpoint, source), tokenizer), metadata
+    return ElmoEmbedding(checkpoint.model, tokenizer=tokenizer), metadata

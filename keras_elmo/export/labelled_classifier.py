@@ -1,0 +1,123 @@
+"""LabelledClassifier: a text classifier that answers with names instead of numbers."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+# So far from 1 may a sum of probabilities be, in bfloat16 too.
+_TOLERANCE = 0.02
+
+
+class LabelledClassifier:
+    """Serves a Keras model from a string to probabilities of classes, with the classes' names.
+
+    Args:
+        model: A functional or `Sequential` model that takes one string, (batch,) or (batch, 1), and returns the
+            probabilities (batch, num_labels), as after a softmax; or, for two labels, the second one's alone,
+            (batch, 1), as after a sigmoid.
+        labels: The names of the classes, in the order of the model's output.
+
+    Raises:
+        ValueError: if the model takes or returns something else, or there are more or fewer labels.
+
+    Example:
+    >>> text = keras.Input((), dtype="string")
+    >>> ends_well = keras.layers.TextVectorization(vocabulary=["good"], output_mode="multi_hot")(text)[:, 1:]
+    >>> model = LabelledClassifier(keras.Model(text, ends_well), ["bad", "good"])
+    >>> answer = model.serving_signatures()["default"](tf.constant(["so good", "awful"]))
+    >>> answer["label"].numpy().tolist(), answer["probabilities"].numpy().tolist()
+    ([b'good', b'bad'], [[0.0, 1.0], [1.0, 0.0]])
+    """
+
+    def __init__(self, model: keras.Model, labels: Sequence[str]):
+        self.model = model
+        self.labels = list(labels)
+        self._check()
+
+    def _check(self) -> None:
+        if len(set(self.labels)) < max(2, len(self.labels)) or not all(
+            isinstance(label, str) for label in self.labels
+        ):
+            raise ValueError(
+                f"`labels` must be two or more different names. Received: labels={self.labels!r}"
+            )
+        inputs = getattr(self.model, "inputs", None) or []
+        if [(tensor.dtype, tuple(tensor.shape)[1:]) for tensor in inputs] not in (
+            [("string", ())],
+            [("string", (1,))],
+        ):
+            raise ValueError(
+                'The model must begin with one `keras.Input((), dtype="string")` to be a text classifier. '
+                f"Received inputs: {inputs!r}"
+            )
+        probabilities = self._probabilities(tf.constant(["The bank is near the river.", ""]))
+        if probabilities.shape[1:] != (len(self.labels),):
+            raise ValueError(
+                f"`labels` must be as many as the model has outputs, {probabilities.shape[-1]}, or two for a single "
+                f"one. Received: {len(self.labels)} labels"
+            )
+        values = np.asarray(probabilities, np.float64)
+        if (values < 0).any() or (np.abs(values.sum(axis=-1) - 1) > _TOLERANCE).any():
+            raise ValueError(
+                "The model must return probabilities, which add up to 1. Received: "
+                f"{values[0].round(3).tolist()} for a sentence. End it with the activation 'softmax' (or 'sigmoid' for "
+                "a single output)."
+            )
+
+    def _probabilities(self, text: tf.Tensor) -> tf.Tensor:
+        if len(self.model.inputs[0].shape) == 2:
+            text = text[:, tf.newaxis]
+        outputs = self.model(text, training=False)
+        found = keras.tree.flatten(outputs)
+        if len(found) != 1 or found[0].shape.rank != 2:
+            raise ValueError(
+                "The model must have one output (batch, num_labels) to be a text classifier. Received outputs of the "
+                f"shapes {', '.join(str(tuple(tensor.shape)) for tensor in found)}"
+            )
+        [probabilities] = found
+        if probabilities.shape[-1] == 1 and len(self.labels) == 2:
+            probabilities = tf.concat([1 - probabilities, probabilities], axis=-1)
+        return probabilities
+
+    @property
+    def layers(self) -> list[keras.layers.Layer]:
+        """The model's layers."""
+        return self.model.layers
+
+    @property
+    def variables(self) -> list[Any]:
+        """All weights."""
+        return self.model.variables
+
+    def serving_description(self) -> dict[str, Any]:
+        """What `assets.extra/keras_elmo.json` says of the model."""
+        return {"labels": self.labels}
+
+    def serving_signatures(self) -> dict[str, Any]:
+        """What a SavedModel of this classifier answers to.
+
+        Returns:
+            A dict of `tf.function`s. `default` takes `text`, strings (batch,), and returns `label` (batch,), the
+            likeliest one, `labels` (batch, num_labels), all of them in order, and their `probabilities` (batch,
+            num_labels). `classify`, for TensorFlow Serving's Classify, takes `inputs` (batch,), serialized
+            `tf.Example`s with the text as feature `text`, and returns `classes` and `scores`, each (batch,
+            num_labels).
+        """
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
+        def default(text):
+            probabilities = self._probabilities(text)
+            label = tf.gather(self.labels, tf.argmax(probabilities, axis=-1))
+            labels = tf.tile([self.labels], [tf.shape(text)[0], 1])
+            return {"label": label, "labels": labels, "probabilities": probabilities}
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "inputs")])
+        def classify(inputs):
+            features = {"text": tf.io.FixedLenFeature([], tf.string)}
+            answer = default.python_function(tf.io.parse_example(inputs, features)["text"])
+            return {"classes": answer["labels"], "scores": answer["probabilities"]}
+
+        return {"default": default, "classify": classify}
