@@ -2,6 +2,8 @@
 
 from keras_elmo.layers.bilm_stack import BiLMStack as BiLMStack
 from keras_elmo.layers.char_cnn_encoder import CharCNNEncoder as CharCNNEncoder
+from keras_elmo.layers.crf import CRF as CRF
+from keras_elmo.layers.crf import bio_transitions as bio_transitions
 from keras_elmo.layers.highway import Highway as Highway
 from keras_elmo.layers.lstm_stack import LSTMStack as LSTMStack
 from keras_elmo.layers.projected_lstm_cell import ProjectedLSTMCell as ProjectedLSTMCell
