@@ -1,5 +1,7 @@
 """Checks of ElmoClient's arguments: one sentence that names the argument, what was expected and what came."""
 
+import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,7 +26,8 @@ def check_timeout(value: Any) -> None:
     """Raises `ValueError` unless `value` is `None` or a number above zero."""
     if value is None:
         return
-    if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 < value < math.inf:
         raise ValueError(
             f"`timeout` must be a positive number of seconds, or None for no limit. Received: timeout={value!r}"
         )
@@ -33,11 +36,15 @@ def check_timeout(value: Any) -> None:
 def check_headers(headers: Mapping[Any, Any]) -> None:
     """Raises `ValueError` unless names and values can be sent. Values are not shown: they are passwords."""
     for name, value in headers.items():
-        if not isinstance(name, str) or not all(
-            c.isascii() and (c.isalnum() or c in "-_.") for c in name
+        # gRPC keeps -bin for bytes, which REST cannot send.
+        if (
+            not isinstance(name, str)
+            or not re.fullmatch(r"[A-Za-z0-9._-]+", name)
+            or name.lower().endswith("-bin")
         ):
             raise ValueError(
-                f"The names in `headers` must be letters, digits, - _ and . only. Received: {name!r}"
+                "The names in `headers` must be of letters, digits, - _ and . only, and not end in -bin. "
+                f"Received: {name!r}"
             )
         if not isinstance(value, str) or not value.isascii() or not value.isprintable():
             raise ValueError(

@@ -162,8 +162,12 @@ class ElmoClient:
             ValueError: if `sentences` or `output` is not of this kind.
             ServingError: if the model has no such output or signature, or the server fails.
         """
-        names = [output] if isinstance(output, str) else list(output)
-        if not names or not all(isinstance(name, str) for name in names):
+        names = [output] if isinstance(output, str) else output
+        if (
+            not isinstance(names, list | tuple)
+            or not names
+            or not all(isinstance(name, str) for name in names)
+        ):
             raise ValueError(
                 f"`output` must be the name of an output, or a list of names. Received: {output!r}"
             )
@@ -320,7 +324,7 @@ class ElmoClient:
                 partial(self._transport.predict, arrays, name, signature, outputs), deadline
             )
         except ServingError as error:
-            if error.code in ("INVALID_ARGUMENT", "NOT_FOUND"):
+            if not error.is_transient:
                 # Another version may be served by now.
                 self._signatures = None
             raise

@@ -115,9 +115,17 @@ def as_output(name: str, value: Any, spec: TensorSpec) -> np.ndarray:
         raise ServingError(
             "INTERNAL", f"the server's output `{name}` is no full array of {spec.dtype}: {error}."
         ) from error
-    if array.size == 0 and spec.shape is not None:
+    if spec.shape is None:
+        return array
+    if array.size == 0:
         # JSON ends where an axis is empty.
-        return array.reshape(*array.shape, *(size or 0 for size in spec.shape[array.ndim :]))
+        array = array.reshape(*array.shape, *(size or 0 for size in spec.shape[array.ndim :]))
+    # The sizes of the axes may be others: those of a version that has taken this one's place.
+    if array.ndim != len(spec.shape):
+        raise ServingError(
+            "INTERNAL",
+            f"the server's output `{name}` has the shape {array.shape}, where the model has {spec.shape}.",
+        )
     return array
 
 

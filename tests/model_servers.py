@@ -1,0 +1,481 @@
+"""gRPC and HTTP servers in the test process that answer as TensorFlow Serving does, and fail on demand.
+
+They share a `Core`: an ELMo and a classifier in NumPy, of whose vectors every number is known. The vector of a word is
+its CRC as a fraction, its length in bytes, and a third.
+"""
+
+import base64
+import contextlib
+import json
+import re
+import ssl
+import threading
+import zlib
+from collections import deque
+from concurrent import futures
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import grpc
+import numpy as np
+import tensorflow as tf
+from google.protobuf.json_format import MessageToDict
+from tensorflow.core.framework import types_pb2
+from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
+from tensorflow_serving.apis import (
+    classification_pb2,
+    get_model_metadata_pb2,
+    get_model_status_pb2,
+    model_service_pb2_grpc,
+    predict_pb2,
+    prediction_service_pb2_grpc,
+)
+
+# As TensorFlow Serving's HTTP server maps them.
+HTTP_STATUS = {
+    "CANCELLED": 499,
+    "UNKNOWN": 500,
+    "INVALID_ARGUMENT": 400,
+    "DEADLINE_EXCEEDED": 504,
+    "NOT_FOUND": 404,
+    "ALREADY_EXISTS": 409,
+    "PERMISSION_DENIED": 403,
+    "RESOURCE_EXHAUSTED": 429,
+    "FAILED_PRECONDITION": 400,
+    "ABORTED": 409,
+    "OUT_OF_RANGE": 400,
+    "UNIMPLEMENTED": 501,
+    "INTERNAL": 500,
+    "UNAVAILABLE": 503,
+    "DATA_LOSS": 500,
+    "UNAUTHENTICATED": 401,
+}
+PREDICT, CLASSIFY = "tensorflow/serving/predict", "tensorflow/serving/classify"
+WORDS = {
+    "elmo": ("DT_FLOAT", [-1, -1, 3]),
+    "word_emb": ("DT_FLOAT", [-1, -1, 1]),
+    "default": ("DT_FLOAT", [-1, 3]),
+    "sequence_len": ("DT_INT32", [-1]),
+}
+TEXT = {"text": ("DT_STRING", [-1])}
+SIGNATURES = {
+    "serving_default": (TEXT, {**WORDS, "tokens": ("DT_STRING", [-1, -1])}, PREDICT),
+    "tokens": (
+        {"tokens": ("DT_STRING", [-1, -1]), "sequence_len": ("DT_INT32", [-1])},
+        WORDS,
+        PREDICT,
+    ),
+    "label": (
+        TEXT,
+        {
+            "label": ("DT_STRING", [-1]),
+            "probabilities": ("DT_FLOAT", [-1, 2]),
+            "labels": ("DT_STRING", [-1, 2]),
+        },
+        PREDICT,
+    ),
+    "classify": (
+        {"inputs": ("DT_STRING", [-1])},
+        {"classes": ("DT_STRING", [-1, 2]), "scores": ("DT_FLOAT", [-1, 2])},
+        CLASSIFY,
+    ),
+    "kinds": (
+        {
+            "long": ("DT_INT64", None),
+            "double": ("DT_DOUBLE", None),
+            "truth": ("DT_BOOL", None),
+            "raw_bytes": ("DT_STRING", None),
+        },
+        {
+            "long": ("DT_INT64", None),
+            "double": ("DT_DOUBLE", None),
+            "truth": ("DT_BOOL", None),
+            "raw_bytes": ("DT_STRING", None),
+        },
+        PREDICT,
+    ),
+    "single": (TEXT, {"default": ("DT_FLOAT", [-1, 3])}, PREDICT),
+    "__saved_model_init_op": ({}, {}, ""),
+}
+
+
+class Refusal(Exception):
+    def __init__(self, code, message):
+        super().__init__(message)
+        self.code, self.message = code, message
+
+
+def word_vector(word):
+    return np.array([zlib.crc32(word) / 2**32, len(word), 1 / 3], np.float32)
+
+
+def sentence_vectors(words):
+    """What the output `elmo` holds for a sentence, without padding."""
+    return np.array([word_vector(word) for word in words], np.float32).reshape(-1, 3)
+
+
+class Core:
+    """What both servers ask.
+
+    Attributes:
+        requests: The kind, the headers and the number of sentences of each request.
+        sent: The names of the outputs in each answer.
+        asked: The version and the label of each request.
+        failures: What the next requests for a prediction are refused with; code and message.
+        gate: Predictions wait until it is set.
+        signatures: Name -> inputs, outputs and method.
+        answer: Changes an answer before it is sent.
+    """
+
+    def __init__(self):
+        self.requests = []
+        self.sent = []
+        self.asked = set()
+        self.failures = deque()
+        self.gate = threading.Event()
+        self.gate.set()
+        self.signatures = dict(SIGNATURES)
+        self.answer = lambda outputs: outputs
+
+    def note(self, kind, headers, size=None):
+        self.requests.append((kind, {name.lower(): value for name, value in headers}, size))
+
+    def sizes(self, kind="predict"):
+        return [size for name, _, size in self.requests if name == kind]
+
+    def find(self, name, version, label):
+        self.asked.add((version, label))
+        if name != "elmo" or version not in (None, 1, 2) or label not in (None, "stable"):
+            raise Refusal("NOT_FOUND", f"Servable not found for request: Latest({name})")
+
+    def signature_defs(self):
+        result = get_model_metadata_pb2.SignatureDefMap()
+        for name, (inputs, outputs, method) in self.signatures.items():
+            signature = SignatureDef(method_name=method)
+            for infos, specs in ((signature.inputs, inputs), (signature.outputs, outputs)):
+                for key, (dtype, sizes) in specs.items():
+                    infos[key].name = f"{name}_{key}:0"
+                    infos[key].dtype = types_pb2.DataType.Value(dtype)
+                    infos[key].tensor_shape.unknown_rank = sizes is None
+                    for size in sizes or ():
+                        infos[key].tensor_shape.dim.add(size=size)
+            result.signature_def[name].CopyFrom(signature)
+        return result
+
+    def status(self, version):
+        response = get_model_status_pb2.GetModelStatusResponse()
+        for number, state in ((2, 30), (1, 50)):
+            if version in (None, number):
+                response.model_version_status.add(version=number, state=state)
+        if response.model_version_status and version != 2:
+            response.model_version_status[-1].status.error_code = 3
+            response.model_version_status[-1].status.error_message = "no such op"
+        if not response.model_version_status:
+            raise Refusal("NOT_FOUND", f"Could not find version {version} of model elmo")
+        return response
+
+    def predict(self, signature_name, inputs, output_filter=()):
+        self.wait()
+        name = signature_name or "serving_default"
+        if name not in self.signatures:
+            raise Refusal(
+                "INVALID_ARGUMENT", f'Serving signature name: "{name}" not found in signature def'
+            )
+        outputs = self.answer(self.run(name, inputs))
+        exported = self.signatures[name][1]
+        unknown = [key for key in output_filter if key not in exported]
+        if unknown:
+            raise Refusal(
+                "INVALID_ARGUMENT", f"output tensor alias not found in signature: {unknown[0]}"
+            )
+        result = {key: outputs[key] for key in output_filter or exported if key in outputs}
+        self.sent.append(set(result))
+        return result
+
+    def wait(self):
+        self.gate.wait()
+        if self.failures:
+            raise Refusal(*self.failures.popleft())
+
+    def run(self, name, inputs):
+        if name == "kinds":
+            return {
+                "long": inputs["long"] + 1,
+                "double": inputs["double"] / 2,
+                **{key: inputs[key] for key in ("truth", "raw_bytes")},
+            }
+        if name == "label":
+            text = inputs["text"]
+            scores = np.array([self.scores(item) for item in text], np.float32)
+            labels = np.array([[b"odd", b"\xc3\xbcber"]] * len(text), object)
+            return {
+                "label": np.array([labels[0][row.argmax()] for row in scores], object),
+                "probabilities": scores,
+                "labels": labels,
+            }
+        if "text" in inputs:
+            sentences = [text.split() for text in inputs["text"]]
+        else:
+            lengths = inputs["sequence_len"]
+            if np.max(lengths) > inputs["tokens"].shape[1]:
+                raise Refusal("INVALID_ARGUMENT", "sequence_len is larger than the sentence")
+            sentences = [row[:n] for row, n in zip(inputs["tokens"], lengths, strict=True)]
+        width = max(map(len, sentences))
+        elmo = np.zeros((len(sentences), width, 3), np.float32)
+        tokens = np.full((len(sentences), width), b"", object)
+        for row, words, sentence in zip(elmo, tokens, sentences, strict=True):
+            row[: len(sentence)] = sentence_vectors(sentence)
+            words[: len(sentence)] = sentence
+        lengths = np.array([len(sentence) for sentence in sentences], np.int32)
+        default = elmo.sum(1) / np.maximum(lengths, 1)[:, None]
+        return {
+            "elmo": elmo,
+            "word_emb": elmo[:, :, :1],
+            "default": default.astype(np.float32),
+            "sequence_len": lengths,
+            "tokens": tokens,
+        }
+
+    def scores(self, text):
+        score = zlib.crc32(text) / 2**32
+        return [score, 1 - score]
+
+    def classify(self, signature_name, texts):
+        self.wait()
+        if self.signatures.get(signature_name, ((), (), ""))[2] != CLASSIFY:
+            raise Refusal(
+                "INVALID_ARGUMENT",
+                f"Expected classification signature method_name to be {CLASSIFY}",
+            )
+        return self.answer(
+            [list(zip(("odd", "über"), self.scores(text), strict=True)) for text in texts]
+        )
+
+
+# --- gRPC ---
+
+
+class GrpcServices(
+    prediction_service_pb2_grpc.PredictionServiceServicer,
+    model_service_pb2_grpc.ModelServiceServicer,
+):
+    def __init__(self, core):
+        self.core = core
+
+    @contextlib.contextmanager
+    def answering(self, context, kind, spec, size=None):
+        self.core.note(kind, context.invocation_metadata(), size)
+        try:
+            version = spec.version.value if spec.HasField("version") else None
+            label = spec.version_label if spec.HasField("version_label") else None
+            self.core.find(spec.name, version, label)
+            yield
+        except Refusal as refusal:
+            context.abort(getattr(grpc.StatusCode, refusal.code), refusal.message)
+
+    def Predict(self, request, context):
+        inputs = {name: tf.make_ndarray(proto) for name, proto in request.inputs.items()}
+        size = len(next(iter(inputs.values()))) if inputs else 0
+        with self.answering(context, "predict", request.model_spec, size):
+            spec = request.model_spec
+            outputs = self.core.predict(spec.signature_name, inputs, request.output_filter)
+            response = predict_pb2.PredictResponse()
+            for name, array in outputs.items():
+                response.outputs[name].CopyFrom(as_proto_field(array))
+            return response
+
+    def Classify(self, request, context):
+        texts = [
+            example.features.feature["text"].bytes_list.value[0]
+            for example in request.input.example_list.examples
+        ]
+        with self.answering(context, "classify", request.model_spec, len(texts)):
+            response = classification_pb2.ClassificationResponse()
+            for pairs in self.core.classify(request.model_spec.signature_name, texts):
+                classes = response.result.classifications.add().classes
+                for label, score in pairs:
+                    classes.add(label=label, score=score)
+            return response
+
+    def GetModelMetadata(self, request, context):
+        with self.answering(context, "metadata", request.model_spec):
+            response = get_model_metadata_pb2.GetModelMetadataResponse()
+            response.metadata["signature_def"].Pack(self.core.signature_defs())
+            return response
+
+    def GetModelStatus(self, request, context):
+        spec = request.model_spec
+        version = spec.version.value if spec.HasField("version") else None
+        try:
+            return self.core.status(version if spec.name == "elmo" else 0)
+        except Refusal as refusal:
+            context.abort(grpc.StatusCode.NOT_FOUND, refusal.message)
+
+
+def as_proto_field(array):
+    """TensorFlow Serving writes numbers one by one unless it is told otherwise."""
+    proto = tf.make_tensor_proto(
+        array, tf.string if array.dtype == object else array.dtype, array.shape
+    )
+    field = {"float32": "float_val", "int32": "int_val"}.get(array.dtype.name)
+    if field:
+        proto.ClearField("tensor_content")
+        proto.ClearField(field)
+        getattr(proto, field).extend(array.ravel().tolist())
+    return proto
+
+
+@contextlib.contextmanager
+def grpc_server(core, credentials=None):
+    """Yields the port."""
+    server = grpc.server(futures.ThreadPoolExecutor(16), options=[("grpc.so_reuseport", 0)])
+    services = GrpcServices(core)
+    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(services, server)
+    model_service_pb2_grpc.add_ModelServiceServicer_to_server(services, server)
+    if credentials is None:
+        port = server.add_insecure_port("127.0.0.1:0")
+    else:
+        port = server.add_secure_port("127.0.0.1:0", credentials)
+    server.start()
+    try:
+        yield port
+    finally:
+        core.gate.set()
+        server.stop(None).wait()
+
+
+# --- REST ---
+
+POST = re.compile(r"/v1/models/([^/:]+)(?:/versions/(\d+)|/labels/([^/:]+))?:(classify|predict)")
+GET = re.compile(r"/v1/models/([^/:]+)(?:/versions/(\d+)|/labels/([^/:]+))?(/metadata)?")
+
+
+class RestHandler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    core = None
+
+    def do_GET(self):
+        self.handle_request(GET, self.get)
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.handle_request(POST, lambda match: self.post(match, json.loads(body)))
+
+    def handle_request(self, pattern, answer):
+        try:
+            match = pattern.fullmatch(self.path)
+            if match is None:
+                raise Refusal("INVALID_ARGUMENT", f"Malformed request: {self.command} {self.path}")
+            status, content = 200, answer(match)
+        except Refusal as refusal:
+            status, content = HTTP_STATUS[refusal.code], {"error": refusal.message}
+        self.send(status, json.dumps(content).encode())
+
+    def send(self, status, content, content_type="application/json"):
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def find(self, match):
+        self.core.find(match[1], match[2] and int(match[2]), match[3])
+
+    def get(self, match):
+        options = {
+            "preserving_proto_field_name": True,
+            "always_print_fields_with_no_presence": True,
+        }
+        if match[4]:
+            self.core.note("metadata", self.headers.items())
+            self.find(match)
+            signatures = MessageToDict(self.core.signature_defs(), **options)
+            return {"model_spec": {"name": "elmo"}, "metadata": {"signature_def": signatures}}
+        version = match[2] and int(match[2])
+        status = MessageToDict(self.core.status(version if match[1] == "elmo" else 0), **options)
+        for item in status["model_version_status"]:
+            item.setdefault("status", {"error_code": "OK", "error_message": ""})
+        return status
+
+    def post(self, match, body):
+        if match[4] == "classify":
+            texts = [as_bytes(example["text"]) for example in body["examples"]]
+            self.core.note("classify", self.headers.items(), len(texts))
+            self.find(match)
+            results = self.core.classify(body["signature_name"], texts)
+            return {
+                "results": [
+                    [[label, shortest(score)] for label, score in pairs] for pairs in results
+                ]
+            }
+        name = body["signature_name"]
+        types = self.core.signatures[name][0] if name in self.core.signatures else {}
+        inputs = {
+            key: np.vectorize(as_bytes, [object])(np.array(value, object))
+            if types.get(key, "")[0] == "DT_STRING"
+            else np.array(value, types[key][0].removeprefix("DT_").lower())
+            for key, value in body["inputs"].items()
+        }
+        self.core.note("predict", self.headers.items(), len(next(iter(inputs.values()))))
+        self.find(match)
+        outputs = self.core.predict(name, inputs)
+        values = {key: as_json(key, array) for key, array in outputs.items()}
+        return {"outputs": values if len(values) > 1 else next(iter(values.values()))}
+
+    def log_message(self, *args):
+        """Nothing: it would write to standard error."""
+
+
+def as_bytes(value):
+    return base64.b64decode(value["b64"]) if isinstance(value, dict) else value.encode()
+
+
+def shortest(value):
+    """A float32 as TensorFlow Serving writes it: with the digits it takes to tell it from others."""
+    return float(str(np.float32(value)))
+
+
+def as_json(name, array):
+    if array.dtype == np.float32:
+        return np.vectorize(shortest, [object])(array).tolist() if array.size else array.tolist()
+    if array.dtype != object:
+        return array.tolist()
+    if name.endswith("_bytes"):
+        encode = lambda value: {"b64": base64.b64encode(value).decode()}  # noqa: E731
+    else:
+        encode = bytes.decode
+    return np.frompyfunc(encode, 1, 1)(array).tolist()
+
+
+@contextlib.contextmanager
+def rest_server(core, context: ssl.SSLContext | None = None, handler=RestHandler):
+    """Yields the port."""
+    with http_server(type("Handler", (handler,), {"core": core}), context) as port:
+        try:
+            yield port
+        finally:
+            core.gate.set()
+
+
+class QuietServer(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        """Nothing: clients that hang up are what is tested."""
+
+
+@contextlib.contextmanager
+def http_server(handler, context=None):
+    """Yields the port."""
+    server = QuietServer(("127.0.0.1", 0), handler)
+    if context is not None:
+        server.socket = context.wrap_socket(
+            server.socket, server_side=True, do_handshake_on_connect=False
+        )
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
