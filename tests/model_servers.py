@@ -144,7 +144,9 @@ class Core:
 
     def find(self, name, version, label):
         self.asked.add((version, label))
-        if name != "elmo" or version not in (None, 1, 2) or label not in (None, "stable"):
+        if label not in (None, "stable", "canary"):
+            raise Refusal("INVALID_ARGUMENT", f"Unrecognized servable version label: {label}")
+        if name != "elmo" or version not in (None, 1, 2):
             raise Refusal("NOT_FOUND", f"Servable not found for request: Latest({name})")
 
     def signature_defs(self):
@@ -407,22 +409,36 @@ class RestHandler(BaseHTTPRequestHandler):
                     [[label, shortest(score)] for label, score in pairs] for pairs in results
                 ]
             }
-        name = body["signature_name"]
+        name = body.get("signature_name", "serving_default")
         types = self.core.signatures[name][0] if name in self.core.signatures else {}
         inputs = {
             key: np.vectorize(as_bytes, [object])(np.array(value, object))
-            if types.get(key, "")[0] == "DT_STRING"
+            if types[key][0] == "DT_STRING"
             else np.array(value, types[key][0].removeprefix("DT_").lower())
-            for key, value in body["inputs"].items()
+            for key, value in columns(body, list(types)).items()
         }
-        self.core.note("predict", self.headers.items(), len(next(iter(inputs.values()))))
+        size = len(next(iter(inputs.values())))
+        self.core.note("predict", self.headers.items(), size)
         self.find(match)
         outputs = self.core.predict(name, inputs)
         values = {key: as_json(key, array) for key, array in outputs.items()}
+        if "instances" in body:
+            rows = [{key: value[row] for key, value in values.items()} for row in range(size)]
+            return {"predictions": rows if len(values) > 1 else next(iter(values.values()))}
         return {"outputs": values if len(values) > 1 else next(iter(values.values()))}
 
     def log_message(self, *args):
         """Nothing: it would write to standard error."""
+
+
+def columns(body, names):
+    """The inputs by name, of a request in row or in column format."""
+    if "inputs" in body:
+        return body["inputs"] if isinstance(body["inputs"], dict) else {names[0]: body["inputs"]}
+    rows = body["instances"]
+    if isinstance(rows[0], dict) and set(rows[0]) != {"b64"}:
+        return {name: [row[name] for row in rows] for name in names}
+    return {names[0]: rows}
 
 
 def as_bytes(value):

@@ -16,7 +16,7 @@ def split(sizes: Sequence[int], batch_size: int, batch_bytes: int) -> Iterator[l
 
     Example:
     >>> list(split([5, 50, 6, 7, 40], batch_size=2, batch_bytes=80))
-    [[0, 2], [3], [4], [1]]
+    [[0, 2], [3, 4], [1]]
     """
     batch: list[int] = []
     for number in sorted(range(len(sizes)), key=sizes.__getitem__):

@@ -52,6 +52,8 @@ _OPTIONS = [
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
+    # If the name stands for several servers, they are asked in turn; else all requests go to the first.
+    ("grpc.lb_policy_name", "round_robin"),
 ]
 
 

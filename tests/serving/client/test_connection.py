@@ -16,6 +16,10 @@ import trustme
 from model_servers import sentence_vectors
 
 from keras_elmo.serving import ElmoClient, ServingError
+from keras_elmo.serving.address import Address
+from keras_elmo.serving.certificates import Certificates
+from keras_elmo.serving.grpc_transport import GrpcTransport
+from keras_elmo.serving.transport import ServedModel
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +154,17 @@ def test_gateway_with_a_path(core):
     with model_servers.rest_server(core, handler=Handler) as port:
         with ElmoClient(f"http://127.0.0.1:{port}/nlp/") as client:
             assert len(client.embed(["a b"])[0]) == 2
+
+
+def test_several_servers_are_asked_in_turn(core):
+    other = model_servers.Core()
+    with model_servers.grpc_server(core) as one, model_servers.grpc_server(other) as two:
+        # What a name that stands for both resolves to.
+        several = Address("grpc", f"ipv4:127.0.0.1:{one},127.0.0.1:{two}")
+        transport = GrpcTransport(several, ServedModel("elmo"), {}, Certificates())
+        while not (core.requests and other.requests):
+            transport.signatures(60)
+        transport.close()
 
 
 # --- threads, closing ---

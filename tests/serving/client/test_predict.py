@@ -210,16 +210,19 @@ def test_version(connect, core, options, asked):
     assert core.asked == {asked}
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"version": 9}, {"label": "canary"}, {"model": "müll"}],
-    ids=["version", "label", "model"],
-)
+@pytest.mark.parametrize("options", [{"version": 9}, {"model": "müll"}], ids=["version", "model"])
 def test_version_that_is_not_there(connect, options):
     with pytest.raises(ServingError, match="Servable not found for request: Latest") as error:
         connect(**options).embed(["a"])
     assert error.value.code == "NOT_FOUND"
     assert not error.value.is_transient
+
+
+def test_label_that_is_not_there(connect):
+    with pytest.raises(
+        ServingError, match="INVALID_ARGUMENT: Unrecognized servable version label: beta"
+    ):
+        connect(label="beta").embed(["a"])
 
 
 def test_status_of_a_version_that_is_not_there(connect):
