@@ -118,6 +118,7 @@ class Core:
 
     Attributes:
         requests: The kind, the headers and the number of sentences of each request.
+        is_loaded: Whether a version can be asked.
         sent: The names of the outputs in each answer.
         asked: The version and the label of each request.
         failures: What the next requests for a prediction are refused with; code and message.
@@ -128,6 +129,7 @@ class Core:
 
     def __init__(self):
         self.requests = []
+        self.is_loaded = True
         self.sent = []
         self.asked = set()
         self.failures = deque()
@@ -146,7 +148,7 @@ class Core:
         self.asked.add((version, label))
         if label not in (None, "stable", "canary"):
             raise Refusal("INVALID_ARGUMENT", f"Unrecognized servable version label: {label}")
-        if name != "elmo" or version not in (None, 1, 2):
+        if not self.is_loaded or name != "elmo" or version not in (None, 1, 2):
             raise Refusal("NOT_FOUND", f"Servable not found for request: Latest({name})")
 
     def signature_defs(self):

@@ -90,14 +90,15 @@ def as_input(name: str, value: Any, spec: TensorSpec) -> np.ndarray:
         raise ValueError(f"The input `{name}` must be a full array, not a ragged one.") from error
     if spec.dtype == "string":
         return map_objects(lambda item: _encode(name, item), array)
-    # No elements, no type: an empty list is float64 to NumPy.
-    if array.size and not np.can_cast(array.dtype, dtype, "same_kind"):
+    # No elements, no type: an empty list is float64 to NumPy. Whole numbers are looked at one by one.
+    is_whole = dtype.kind in "iu" and array.dtype.kind in "iu"
+    if array.size and not is_whole and not np.can_cast(array.dtype, dtype, "same_kind"):
         raise ValueError(
             f"The input `{name}` must be of type {spec.dtype}. Received: {array.dtype}"
         )
     cast = array.astype(dtype)
-    if dtype.kind in "iu" and not np.array_equal(cast, array):
-        raise ValueError(f"The input `{name}` holds numbers that are too large for {spec.dtype}.")
+    if is_whole and not np.array_equal(cast, array):
+        raise ValueError(f"The input `{name}` holds numbers that {spec.dtype} cannot.")
     return cast
 
 

@@ -3,7 +3,6 @@
 import random
 import time
 from collections.abc import Callable
-from itertools import count
 from typing import TypeVar
 
 from keras_elmo.serving.serving_error import ServingError
@@ -58,7 +57,8 @@ def with_retries(
     Raises:
         ServingError: the last one; "DEADLINE_EXCEEDED" if it was time that ran out while an answer was waited for.
     """
-    for number in count():
+    longest_pause = FIRST_PAUSE
+    while True:
         if not deadline.allows(0):
             raise deadline.error()
         try:
@@ -66,8 +66,9 @@ def with_retries(
         except ServingError as error:
             if error.code == "DEADLINE_EXCEEDED" and not deadline.allows(0):
                 raise deadline.error() from error
-            pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**number) * random.uniform(0.5, 1)
-            if not error.is_transient or number == retries or not deadline.allows(pause):
+            pause = longest_pause * random.uniform(0.5, 1)
+            if not error.is_transient or retries == 0 or not deadline.allows(pause):
                 raise
-            time.sleep(pause)
-    raise RuntimeError("unreachable")
+        time.sleep(pause)
+        retries -= 1
+        longest_pause = min(LONGEST_PAUSE, 2 * longest_pause)

@@ -75,7 +75,7 @@ def test_inputs_are_turned_into_the_types_of_the_model(client):
     ("change", "message"),
     [
         ({"long": [0.5]}, "The input `long` must be of type int64. Received: float64"),
-        ({"long": [2**63]}, "The input `long` holds numbers that are too large for int64"),
+        ({"long": [2**63]}, "The input `long` holds numbers that int64 cannot"),
         ({"double": ["a"]}, "The input `double` must be of type float64. Received: <U1"),
         ({"double": [[1], [1, 2]]}, "The input `double` must be a full array, not a ragged one"),
         (
