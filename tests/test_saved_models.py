@@ -11,6 +11,7 @@ import model_servers
 import numpy as np
 import pytest
 import requests
+import served_core
 import yaml
 from google.protobuf import text_format
 from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
@@ -184,7 +185,7 @@ def check_health(port):
 
 
 def test_health_check_asks_whether_a_version_is_loaded():
-    core = model_servers.Core()
+    core = served_core.Core()
     with model_servers.rest_server(core) as port:
         assert check_health(port) == 0
         core.is_loaded = False
@@ -203,7 +204,7 @@ def blocks(language):
 
 @pytest.fixture(scope="module")
 def ports():
-    core = model_servers.Core()
+    core = served_core.Core()
     with model_servers.grpc_server(core) as grpc_port, model_servers.rest_server(core) as rest_port:
         yield {
             "localhost:8500": f"127.0.0.1:{grpc_port}",

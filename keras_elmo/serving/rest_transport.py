@@ -224,7 +224,8 @@ def _reading(answer: Any) -> Iterator[None]:
 
 
 def _spec(info: dict[str, Any]) -> TensorSpec:
-    shape = info["tensor_shape"]
+    # Left out where it is empty, which is the shape of a scalar.
+    shape = info.get("tensor_shape", {})
     sizes = (
         None if shape.get("unknown_rank") else [int(dim["size"]) for dim in shape.get("dim", ())]
     )

@@ -5,6 +5,7 @@ import os
 
 import model_servers
 import pytest
+import served_core
 
 from keras_elmo.serving import ElmoClient
 
@@ -18,7 +19,7 @@ def _no_proxies(monkeypatch):
 
 @pytest.fixture
 def core():
-    return model_servers.Core()
+    return served_core.Core()
 
 
 @pytest.fixture(params=["grpc", "rest"])

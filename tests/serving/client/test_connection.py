@@ -12,8 +12,9 @@ import grpc
 import model_servers
 import numpy as np
 import pytest
+import served_core
 import trustme
-from model_servers import sentence_vectors
+from served_core import sentence_vectors
 
 from keras_elmo.serving import ElmoClient, ServingError
 from keras_elmo.serving.address import Address
@@ -157,7 +158,7 @@ def test_gateway_with_a_path(core):
 
 
 def test_several_servers_are_asked_in_turn(core):
-    other = model_servers.Core()
+    other = served_core.Core()
     with model_servers.grpc_server(core) as one, model_servers.grpc_server(other) as two:
         # What a name that stands for both resolves to.
         several = Address("grpc", f"ipv4:127.0.0.1:{one},127.0.0.1:{two}")

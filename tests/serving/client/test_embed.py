@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from model_servers import TEXT, WORDS, sentence_vectors
+from served_core import TEXT, WORDS, sentence_vectors
 
 from keras_elmo.serving import ServingError
 
