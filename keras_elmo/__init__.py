@@ -8,6 +8,7 @@ import keras as _keras
 from keras_elmo.character_ids import character_ids as character_ids
 from keras_elmo.checkpoints import load_language_model as load_language_model
 from keras_elmo.checkpoints import load_model as load_model
+from keras_elmo.layers import CRF as CRF
 from keras_elmo.layers import BiLMStack as BiLMStack
 from keras_elmo.layers import CharCNNEncoder as CharCNNEncoder
 from keras_elmo.layers import Highway as Highway
