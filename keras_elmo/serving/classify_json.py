@@ -11,6 +11,7 @@ from keras_elmo.serving.serving_error import invalid
 from keras_elmo.serving.tensor_json import Document, from_base64, is_base64, json_type
 
 _LARGEST_INT64 = 2**63 - 1
+_LARGEST_FLOAT = float(np.finfo(np.float32).max)
 
 
 def read_examples(document: Document) -> input_pb2.Input:
@@ -79,7 +80,7 @@ def _add(value: Any, name: str, feature: feature_pb2.Feature) -> None:
         kind, value = "bytes_list", from_base64(value)
     elif isinstance(value, float):
         kind = "float_list"
-        if np.isfinite(value) and abs(value) > np.finfo(np.float32).max:
+        if np.isfinite(value) and abs(value) > _LARGEST_FLOAT:
             raise invalid(
                 f"Cannot convert JSON value: {shown(value)} to float without loss of precision."
             )

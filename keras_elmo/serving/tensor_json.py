@@ -348,7 +348,7 @@ def _leaves(name: str, array: np.ndarray) -> list[str]:
         return [f'{{"b64": "{base64.b64encode(value).decode()}"}}' for value in values]
     if dtype == tf.string:
         return [string(value) for value in values]
-    raise invalid(f"Failed to write JSON value for tensor type: {dtype.name}")
+    raise invalid(f"Failed to write JSON value for tensor type: {_type_name(dtype)}")
 
 
 def _nested(texts: list[str], shape: tuple[int, ...], first_axis: int = 0) -> list[str]:
