@@ -110,7 +110,14 @@ class RestClient:
         """All outputs."""
         self._connection.request("POST", self._path, json.dumps({"inputs": request}))
         answer = json.load(self._connection.getresponse())
-        return {name: np.array(value) for name, value in answer["outputs"].items()}
+        arrays = {name: np.array(value) for name, value in answer["outputs"].items()}
+        # Strings are bytes, as gRPC has them.
+        return {
+            name: np.char.encode(array, "utf-8").astype(object)
+            if array.dtype.kind == "U"
+            else array
+            for name, array in arrays.items()
+        }
 
     def close(self) -> None:
         """Closes the connection."""
@@ -267,7 +274,8 @@ class ServerProcess:
         else:
             sys.exit("The server did not start.")
         # Read on, or the server would wait for a reader in the end.
-        threading.Thread(target=self._process.stderr.read, daemon=True).start()
+        self._reader = threading.Thread(target=self._process.stderr.read)
+        self._reader.start()
 
     def megabytes(self) -> float:
         """Its memory."""
@@ -285,6 +293,8 @@ class ServerProcess:
     def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.wait()
+        self._reader.join()
+        self._process.stderr.close()
 
 
 def _measure(

@@ -119,6 +119,24 @@ def write_warmup(folder, *logs):
             writer.write(entry.SerializeToString())
 
 
+def answer(sentences, scale=1.0):
+    """What the signature `serving_default` answers, reckoned anew."""
+    words = [sentence.split() for sentence in sentences]
+    longest = max(map(len, words), default=0)
+    elmo = np.zeros((len(words), longest, 2), np.float32)
+    tokens = np.full((len(words), longest), b"", object)
+    for row, sentence in enumerate(words):
+        for place, word in enumerate(sentence):
+            tokens[row, place] = word.encode()
+            elmo[row, place] = scale * len(word.encode()), scale
+    return {
+        "default": np.stack([mean_vector(sentence, scale) for sentence in sentences]),
+        "elmo": elmo,
+        "sequence_len": np.array([len(sentence) for sentence in words], np.int32),
+        "tokens": tokens,
+    }
+
+
 def mean_vector(sentence, scale=1.0):
     """The output `default` for a sentence."""
     lengths = [len(token.encode()) for token in sentence.split()]
