@@ -73,12 +73,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         "num_sentences": sum(map(len, requests)),
         "num_words": sum(len(sentence.split()) for request in requests for sentence in request),
         "num_cores": os.cpu_count(),
-        "interfaces": {},
+        "interfaces": measure(arguments.model_dir, requests, arguments.clients),
     }
-    for interface, client in (("REST", RestClient), ("gRPC", GrpcClient)):
-        report["interfaces"][interface] = _measure(
-            arguments.model_dir, interface, client, requests, arguments.clients
-        )
     _print(report)
     if arguments.json:
         arguments.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
@@ -109,8 +105,14 @@ class RestClient:
     def ask(self, request: Request) -> Answer:
         """All outputs."""
         self._connection.request("POST", self._path, json.dumps({"inputs": request}))
-        answer = json.load(self._connection.getresponse())
-        arrays = {name: np.array(value) for name, value in answer["outputs"].items()}
+        response = self._connection.getresponse()
+        answer = json.load(response)
+        if response.status != http.client.OK:
+            raise RuntimeError(f"{response.status}: {answer}")
+        outputs = answer["outputs"]
+        # The only output has no name.
+        named = outputs if isinstance(outputs, dict) else {"": outputs}
+        arrays = {name: np.array(value) for name, value in named.items()}
         # Strings are bytes, as gRPC has them.
         return {
             name: np.char.encode(array, "utf-8").astype(object)
@@ -145,6 +147,9 @@ class GrpcClient:
     def close(self) -> None:
         """Closes the connection."""
         self._channel.close()
+
+
+CLIENTS = {"REST": RestClient, "gRPC": GrpcClient}
 
 
 @dataclass
@@ -297,34 +302,50 @@ class ServerProcess:
         self._process.stderr.close()
 
 
-def _measure(
-    model_dir: Path, interface: str, connect: type, requests: list[Request], num_clients: int
-) -> dict:
+def measure(model_dir: Path, requests: list[Request], num_clients: int) -> dict[str, dict]:
+    """The numbers of both interfaces of one server, one after the other."""
     newest = max((path for path in model_dir.iterdir() if path.name.isdigit()), key=_number)
+    found = {}
     with tempfile.TemporaryDirectory() as temporary:
         served = Path(temporary) / model_dir.name
         served.mkdir()
         install_version(newest, served / "1")
         with ServerProcess(served) as server:
-            rest_address = server.addresses["REST"]
-            megabytes = []
-
-            def client() -> RestClient | GrpcClient:
-                return connect(server.addresses[interface], served.name)
-
-            def in_the_middle() -> None:
-                install_version(newest, served / "2")
-                kill_a_client(f"http://{rest_address}/v1/models/{served.name}:predict", requests[0])
-                wait_for_version(rest_address, served.name, 2)
-                megabytes.append(server.megabytes())
-
-            alone = client()
-            right = [alone.ask(request) for request in requests]
-            alone.close()
-            load = run_load(client, requests, [right], num_clients, in_the_middle)
-            megabytes.append(server.megabytes())
+            for version, interface in enumerate(CLIENTS, start=2):
+                found[interface] = _measure(
+                    server, interface, newest, served / str(version), requests, num_clients
+                )
             if server.end() != 0:
                 sys.exit("The server did not end well.")
+    return found
+
+
+def _measure(
+    server: ServerProcess,
+    interface: str,
+    source: Path,
+    version: Path,
+    requests: list[Request],
+    num_clients: int,
+) -> dict:
+    name = version.parent.name
+    rest_address = server.addresses["REST"]
+    megabytes = []
+
+    def client() -> RestClient | GrpcClient:
+        return CLIENTS[interface](server.addresses[interface], name)
+
+    def in_the_middle() -> None:
+        install_version(source, version)
+        kill_a_client(f"http://{rest_address}/v1/models/{name}:predict", requests[0])
+        wait_for_version(rest_address, name, _number(version))
+        megabytes.append(server.megabytes())
+
+    alone = client()
+    right = [alone.ask(request) for request in requests]
+    alone.close()
+    load = run_load(client, requests, [right], num_clients, in_the_middle)
+    megabytes.append(server.megabytes())
     centiles = statistics.quantiles(load.latencies, n=100)
     return {
         "answered": len(load.latencies),

@@ -145,6 +145,8 @@ class LocalServer:
 
 def _listen(host: str, port: int, option: str) -> socket.socket:
     """A socket that listens."""
+    if not 0 <= port <= 65535:
+        raise ValueError(f"`{option}` must be between 0 and 65535. Received: {port}")
     try:
         family, *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server((host, port), family=family, backlog=1024)
@@ -155,8 +157,6 @@ def _listen(host: str, port: int, option: str) -> socket.socket:
             f"{_address(host, port)} cannot be listened on: {error.strerror}. "
             f"Give another port by `{option}`, or another address of this machine by `--host`."
         ) from error
-    except OverflowError as error:
-        raise ValueError(f"`{option}` must be between 0 and 65535. Received: {port}") from error
 
 
 def _in_use(host: str, port: int, option: str) -> ValueError:
