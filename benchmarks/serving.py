@@ -154,14 +154,7 @@ CLIENTS = {"REST": RestClient, "gRPC": GrpcClient}
 
 @dataclass
 class Load:
-    """What came of many requests.
-
-    Attributes:
-        latencies: Seconds of every answer.
-        seconds: Time of them all.
-        wrong: How many answers were none of the right ones.
-        lost: What became of the requests without an answer.
-    """
+    """What came of many requests: seconds of every answer and of them all, wrong answers, errors."""
 
     latencies: list[float] = field(default_factory=list)
     seconds: float = 0.0
@@ -176,14 +169,9 @@ def run_load(
     num_clients: int,
     in_the_middle: Callable[[], None],
 ) -> Load:
-    """Lets clients ask all requests at once, and compares the answers.
+    """Lets clients ask all requests, and compares each answer with the right ones of every version.
 
-    Args:
-        connect: Makes a client.
-        requests: The requests.
-        right: For each version, the right answers.
-        num_clients: How many clients there are.
-        in_the_middle: Called once, when half of the requests are answered, while the others go on.
+    `in_the_middle` is called when half of them are asked, while the clients go on.
     """
     load = Load()
     lock = threading.Lock()
@@ -304,7 +292,10 @@ class ServerProcess:
 
 def measure(model_dir: Path, requests: list[Request], num_clients: int) -> dict[str, dict]:
     """The numbers of both interfaces of one server, one after the other."""
-    newest = max((path for path in model_dir.iterdir() if path.name.isdigit()), key=_number)
+    newest = max(
+        (path for path in model_dir.iterdir() if path.name.isdigit()),
+        key=lambda path: int(path.name),
+    )
     found = {}
     with tempfile.TemporaryDirectory() as temporary:
         served = Path(temporary) / model_dir.name
@@ -338,7 +329,7 @@ def _measure(
     def in_the_middle() -> None:
         install_version(source, version)
         kill_a_client(f"http://{rest_address}/v1/models/{name}:predict", requests[0])
-        wait_for_version(rest_address, name, _number(version))
+        wait_for_version(rest_address, name, int(version.name))
         megabytes.append(server.megabytes())
 
     alone = client()
@@ -372,10 +363,6 @@ def wait_for_version(rest_address: str, name: str, number: int) -> None:
         if states == ["END"]:
             sys.exit(f"Version {number} does not load: {answer}")
         time.sleep(0.1)
-
-
-def _number(path: Path) -> int:
-    return int(path.name)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,6 +1,9 @@
 """ModelVersions: serves the newest version in a folder, and goes over to a newer one without losing a request."""
 
+import ctypes
+import gc
 import os
+import platform
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -70,6 +73,7 @@ class ModelVersions:
         self._refused: tuple[int, Any] | None = None
         self._watcher: threading.Thread | None = None
         self._end = threading.Event()
+        self._unloaded = threading.Event()
         number, folder = max(version_folders(self._model_dir).items())
         if not self._load(number, folder):
             raise ValueError(
@@ -142,6 +146,9 @@ class ModelVersions:
         def look() -> None:
             while not self._end.wait(seconds):
                 self.refresh()
+                if self._unloaded.is_set():
+                    self._unloaded.clear()
+                    _give_memory_back()
 
         self._watcher = threading.Thread(target=look, name="versions", daemon=True)
         self._watcher.start()
@@ -212,6 +219,7 @@ class ModelVersions:
     def _unload(self, served: _Served) -> None:
         served.model.close()
         self._set_state(served.number, _State(_Status.END))
+        self._unloaded.set()
 
     def _take(self, spec: model_pb2.ModelSpec) -> _Served:
         if not spec.name:
@@ -249,3 +257,10 @@ class ModelVersions:
     def _set_state(self, number: int, state: _State) -> None:
         with self._lock:
             self._states[number] = state
+
+
+def _give_memory_back() -> None:
+    """Frees a closed model's graph, a cycle of objects; glibc would keep the memory for itself."""
+    gc.collect()
+    if platform.libc_ver()[0] == "glibc":
+        ctypes.CDLL(None).malloc_trim(0)
