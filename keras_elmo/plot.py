@@ -119,7 +119,7 @@ def plot_perplexity(log_file: str | os.PathLike, path: str | os.PathLike) -> Non
     """
     _check_can_draw(path)
     from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator, ScalarFormatter
+    from matplotlib.ticker import LogLocator, ScalarFormatter
 
     found = dict(_validations(log_file))
     if not found:
@@ -143,7 +143,7 @@ def plot_perplexity(log_file: str | os.PathLike, path: str | os.PathLike) -> Non
         ha="right",
     )
     axis.set(xlabel="step", ylabel="perplexity on the validation text", yscale="log")
-    axis.yaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
+    axis.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
     axis.yaxis.set_major_formatter(ScalarFormatter())
     axis.minorticks_off()
     axis.grid(color="0.9")
