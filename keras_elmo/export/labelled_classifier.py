@@ -77,7 +77,7 @@ class LabelledClassifier:
                 "The model must have one output (batch, num_labels) to be a text classifier. Received outputs of the "
                 f"shapes {', '.join(str(tuple(tensor.shape)) for tensor in found)}"
             )
-        [probabilities] = found
+        probabilities = tf.cast(found[0], tf.float32)
         if probabilities.shape[-1] == 1 and len(self.labels) == 2:
             probabilities = tf.concat([1 - probabilities, probabilities], axis=-1)
         return probabilities
