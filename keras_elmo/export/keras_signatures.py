@@ -1,5 +1,6 @@
 """What a SavedModel of any Keras model answers to: the model's own inputs and outputs."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,7 +20,7 @@ def keras_signatures(model: keras.Model) -> dict[str, Any]:
         `text`.
 
     Raises:
-        ValueError: if the model does not know its inputs.
+        ValueError: if the model does not know its inputs, or several outputs have the same name.
 
     Example:
     >>> model = keras.Sequential([keras.Input((2,), name="x"), keras.layers.Dense(1, name="y")])
@@ -41,12 +42,14 @@ def keras_signatures(model: keras.Model) -> dict[str, Any]:
         for name, tensor in zip(names, inputs, strict=True)
     ]
 
+    output_names = _output_names(model)
+
     @tf.function(input_signature=specs)
     def default(*tensors):
         outputs = model(keras.tree.pack_sequence_as(structure, tensors), training=False)
         if isinstance(outputs, dict):
             return outputs
-        return dict(zip(_output_names(model), keras.tree.flatten(outputs), strict=True))
+        return dict(zip(output_names, keras.tree.flatten(outputs), strict=True))
 
     return {"default": default}
 
@@ -64,18 +67,37 @@ def _input_names(structure: Any) -> list[str]:
 
 
 def _is_made_up(name: str) -> bool:
-    """Whether Keras counted a name that nobody gave."""
-    return name.startswith("keras_tensor")
+    """Whether Keras counted a name that nobody gave: the tensor's or, of a model that was loaded, its layer's."""
+    return re.fullmatch(r"(keras_tensor|input_layer)(_\d+)?", name) is not None
 
 
 def _output_names(model: keras.Model) -> list[str]:
-    return getattr(model, "output_names", None) or [model.layers[-1].name]
+    if isinstance(getattr(model, "output", None), dict):
+        return list(model.output)
+    names = getattr(model, "output_names", None) or [model.layers[-1].name]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(
+            f"The outputs of the model {model.name!r} must have different names to be served. {names.count(twice)} "
+            f"of them come from the layer {twice!r}: give `keras.Model` a dict of outputs, by the names that you want."
+        )
+    return names
 
 
-def layers_of(model: Any) -> Iterator[keras.layers.Layer]:
-    """All layers in a model that are no models themselves, at any depth."""
+def tables_of(model: Any) -> list[Any]:
+    """The lookup tables of all layers in a model, at any depth: of Keras' StringLookup and the like."""
+    return [
+        found
+        for layer in _layers_of(model)
+        for found in tf.train.TrackableView(layer).descendants()
+        if isinstance(found, tf.saved_model.experimental.TrackableResource)
+    ]
+
+
+def _layers_of(model: Any) -> Iterator[keras.layers.Layer]:
+    """All layers in a model that are no models themselves."""
     for layer in getattr(model, "layers", ()):
         if isinstance(layer, keras.Model):
-            yield from layers_of(layer)
+            yield from _layers_of(layer)
         else:
             yield layer

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from keras_elmo import presets
 from keras_elmo.elmo_embedding import ElmoEmbedding
-from keras_elmo.export.keras_signatures import keras_signatures, layers_of
+from keras_elmo.export.keras_signatures import keras_signatures, tables_of
 from keras_elmo.export.language_model_server import LanguageModelServer
 from keras_elmo.export.warmup import CLASSIFY, example_request, write_warmup_requests
 from keras_elmo.models import BidirectionalLanguageModel, ElmoModel
@@ -104,8 +104,7 @@ def export_saved_model(
     module.weights = list(
         {id(v): v for s in signatures.values() for v in s.graph.variables}.values()
     )
-    # The tables of Keras' StringLookup and the like are saved with their layers.
-    module.layers = [layer for layer in layers_of(model) if not layer.variables]
+    module.tables = tables_of(model)
     description = {
         "model": folder.name,
         "signatures": {

@@ -515,6 +515,26 @@ def test_names_of_inputs_and_outputs_that_nobody_named(tmp_path):
     assert len(definition.outputs) == 2
 
 
+def test_a_model_that_was_loaded_has_the_names_that_it_had(tmp_path):
+    text = keras.Input((), dtype="string")
+    layer = keras.layers.StringLookup(vocabulary=["bank"])
+    keras.Model(text, layer(text)).save(tmp_path / "lookup.keras")
+    loaded = keras.saving.load_model(tmp_path / "lookup.keras")
+    definition = signature_defs(export_saved_model(loaded, tmp_path / "lookup"))["default"]
+    assert list(definition.inputs) == ["text"]
+
+
+def test_outputs_of_one_name(tmp_path):
+    vector = keras.Input((2,))
+    halves = keras.ops.split(vector, 2, axis=-1)
+    with pytest.raises(ValueError, match="must have different names to be served. 2 of them come"):
+        export_saved_model(keras.Model(vector, halves), tmp_path / "halves")
+    assert not (tmp_path / "halves").exists()
+    named = keras.Model(vector, dict(zip(("first", "second"), halves, strict=True)))
+    definition = signature_defs(export_saved_model(named, tmp_path / "halves"))["default"]
+    assert sorted(definition.outputs) == ["first", "second"]
+
+
 def test_lookup_tables_are_saved(tmp_path):
     """User problem 39: tables are tracked, and their assets are in the folder."""
     text = keras.Input((), dtype="string")
@@ -525,6 +545,27 @@ def test_lookup_tables_are_saved(tmp_path):
     served = tf.saved_model.load(moved).signatures["default"]
     [ids] = served(text=tf.constant(["river", "x", "bank"])).values()
     assert ids.numpy().tolist() == [2, 0, 1]
+
+
+def test_the_table_of_a_layer_that_has_weights_too_is_saved(tmp_path):
+    class WordVectors(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.lookup = keras.layers.StringLookup(vocabulary=["bank", "river"])
+            self.vectors = keras.layers.Embedding(3, 2)
+
+        def build(self, input_shape):
+            self.vectors.build(input_shape)
+
+        def call(self, words):
+            return self.vectors(self.lookup(words))
+
+    text = keras.Input((), dtype="string")
+    outer = keras.Model(text, WordVectors()(text))
+    path = export_saved_model(outer, tmp_path / "vectors", weights_dtype="float16")
+    words = tf.constant(["river", "x", "bank"])
+    [vectors] = tf.saved_model.load(path).signatures["default"](text=words).values()
+    np.testing.assert_allclose(vectors, outer(words), atol=1e-3)
 
 
 def test_the_optimizer_stays_at_home(model, tmp_path):
