@@ -228,25 +228,6 @@ def test_mixed_bfloat16(tmp_path, model):
     assert evaluate(rough, SENTENCES)[:3] == pytest.approx(evaluate(model, SENTENCES)[:3], rel=0.05)
 
 
-def test_first_validation_sentences():
-    """The preset is `tiny_en` in float16: by its card 158 on the first 3,000 sentences."""
-    sentences = itertools.islice(read_sentences(shared("data", "lm", "valid.txt.xz"), "tokens"), 60)
-    model = keras_elmo.load_language_model("elmo_tiny_en")
-    result = evaluate(model, sentences)
-    assert 100 < result.perplexity < 250
-
-
-@pytest.mark.large
-def test_figures_of_the_model_card():
-    path = shared("data", "lm", "valid.txt.xz")
-    sentences = itertools.islice(read_sentences(path, "tokens"), 3000)
-    result = evaluate(keras_elmo.load_language_model("elmo_tiny_en"), sentences)
-    assert result.num_tokens == 72_814
-    assert round(result.forward_perplexity) == 163
-    assert round(result.backward_perplexity) == 153
-    assert round(result.perplexity) == 158
-
-
 @pytest.mark.large
 def test_figures_of_bilm_tf():
     """A few rare words swallow the forward mass: NumPy found 4,899 forward and 220 backward."""
