@@ -23,7 +23,10 @@ def list_options(*names: str) -> type[TyperCommand]:
                 if arg in names:
                     inside = arg
                     if all(_is_option(following) for following in args[place + 1 : place + 2]):
-                        ctx.fail(f"Option '{arg}' must be followed by words")
+                        ctx.fail(
+                            f"Option '{arg}' must be followed by words; one that begins with a dash is given as "
+                            f"{arg}=-x"
+                        )
                 elif _is_option(arg):
                     name = arg.partition("=")[0]
                     inside = name if name in names else None

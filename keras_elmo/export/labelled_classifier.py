@@ -39,7 +39,7 @@ class LabelledClassifier:
 
     def _check(self) -> None:
         if len(set(self.labels)) < max(2, len(self.labels)) or not all(
-            isinstance(label, str) for label in self.labels
+            isinstance(label, str) and label for label in self.labels
         ):
             raise ValueError(
                 f"`labels` must be two or more different names. Received: labels={self.labels!r}"
@@ -53,14 +53,15 @@ class LabelledClassifier:
                 'The model must begin with one `keras.Input((), dtype="string")` to be a text classifier. '
                 f"Received inputs: {inputs!r}"
             )
-        probabilities = self._probabilities(tf.constant(["The bank is near the river.", ""]))
+        probabilities = self._probabilities(tf.constant(["The bank is near the river.", "Hello"]))
         if probabilities.shape[1:] != (len(self.labels),):
             raise ValueError(
                 f"`labels` must be as many as the model has outputs, {probabilities.shape[-1]}, or two for a single "
                 f"one. Received: {len(self.labels)} labels"
             )
         values = np.asarray(probabilities, np.float64)
-        if (values < 0).any() or (np.abs(values.sum(axis=-1) - 1) > _TOLERANCE).any():
+        # Not the other way round: a NaN is no probability.
+        if not ((values >= 0).all() and (np.abs(values.sum(axis=-1) - 1) <= _TOLERANCE).all()):
             raise ValueError(
                 "The model must return probabilities, which add up to 1. Received: "
                 f"{values[0].round(3).tolist()} for a sentence. End it with the activation 'softmax' (or 'sigmoid' for "

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,8 @@ DESCRIPTION_FILE = "keras_elmo.json"
 WEIGHTS_DTYPES = ("float32", "float16")
 DEFAULT = "default"
 
+# What TensorFlow Serving takes for a version: an int64.
+_VERSION = re.compile("[0-9]{1,18}")
 _PYTHON = ("EagerPyFunc", "PyFunc", "PyFuncStateless")
 _WRITING = ("Assign", "ResourceApply", "ResourceScatter", "ResourceSparseApply")
 
@@ -126,7 +129,7 @@ def export_saved_model(
     workplace = Path(tempfile.mkdtemp(prefix=".", suffix=".part", dir=folder))
     try:
         beside = workplace / "version"
-        tf.saved_model.save(module, str(beside), signatures)
+        _save(module, beside, signatures)
         if CLASSIFY in signatures:
             _name_classify(beside)
         extra = beside / "assets.extra"
@@ -139,7 +142,12 @@ def export_saved_model(
 
 
 def _check_folder(folder: Path) -> None:
-    if folder.name.isdecimal():
+    if ":" in folder.name:
+        raise ValueError(
+            "`folder` must have a name without a colon: it is the model's name, and servers' addresses have colons of "
+            f"their own. Received: folder={str(folder)!r}"
+        )
+    if _VERSION.fullmatch(folder.name):
         raise ValueError(
             f"`folder` must be the model's folder, in which its versions are made: its name is the model's. Give "
             f"{str(folder.parent)!r} for versions of {folder.parent.name!r}. Received: folder={str(folder)!r}"
@@ -157,7 +165,9 @@ def _check_folder(folder: Path) -> None:
 
 
 def _is_version(path: Path) -> bool:
-    return path.name.startswith(".") or (path.name.isdecimal() and path.is_dir())
+    return path.name.startswith(".") or (
+        _VERSION.fullmatch(path.name) is not None and path.is_dir()
+    )
 
 
 def _signatures(model: Any) -> dict[str, Any]:
@@ -239,6 +249,16 @@ def _check_servable(name: str, signature: Any) -> None:
             )
 
 
+def _save(module: tf.Module, folder: Path, signatures: dict[str, Any]) -> None:
+    try:
+        tf.saved_model.save(module, str(folder), signatures)
+    except AssertionError as error:
+        raise ValueError(
+            "The model uses a lookup table that TensorFlow does not find to save it. Keep it, or the layer that has "
+            f"it, as an attribute of a layer, not in a list ({str(error).splitlines()[0][:300]})."
+        ) from error
+
+
 def _name_classify(folder: Path) -> None:
     """Gives the signature the method that TensorFlow Serving's Classify asks for."""
     updater = tf.compat.v1.saved_model.signature_def_utils.MethodNameUpdater(str(folder))
@@ -250,7 +270,7 @@ def _name_classify(folder: Path) -> None:
 
 def _as_next_version(written: Path, folder: Path) -> Path:
     while True:
-        taken = [int(path.name) for path in folder.iterdir() if path.name.isdecimal()]
+        taken = [int(path.name) for path in folder.iterdir() if _VERSION.fullmatch(path.name)]
         path = folder / str(max(taken, default=0) + 1)
         try:
             return written.rename(path)

@@ -477,6 +477,8 @@ def test_nobody_sees_half_a_version(model, tmp_path, monkeypatch):
 def test_folders_that_are_none_of_a_model(model, tmp_path):
     with pytest.raises(ValueError, match="must be the model's folder, .* its name is the model's"):
         export_saved_model(model, tmp_path / "elmo" / "1")
+    with pytest.raises(ValueError, match="`folder` must have a name without a colon"):
+        export_saved_model(model, tmp_path / "a:b")
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match="`folder` must be a folder. Received: .*which is a file"):
         export_saved_model(model, tmp_path / "file")
@@ -566,6 +568,24 @@ def test_the_table_of_a_layer_that_has_weights_too_is_saved(tmp_path):
     words = tf.constant(["river", "x", "bank"])
     [vectors] = tf.saved_model.load(path).signatures["default"](text=words).values()
     np.testing.assert_allclose(vectors, outer(words), atol=1e-3)
+
+
+def test_a_table_that_tensorflow_does_not_find(tmp_path):
+    class Hidden(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            # Not tracked by TensorFlow, as a closure or a plain object would not be.
+            lookup = keras.layers.StringLookup(vocabulary=["bank"])
+            object.__setattr__(self, "look_up", lambda text: lookup(text))
+
+        def call(self, inputs):
+            return self.look_up(inputs)
+
+    text = keras.Input((), dtype="string")
+    outer = keras.Model(text, Hidden()(text))
+    with pytest.raises(ValueError, match="uses a lookup table that TensorFlow does not find"):
+        export_saved_model(outer, tmp_path / "hidden")
+    assert os.listdir(tmp_path / "hidden") == []
 
 
 def test_the_optimizer_stays_at_home(model, tmp_path):
@@ -699,7 +719,7 @@ def test_one_output_for_two_labels(model, shape):
     np.testing.assert_allclose(no + yes, 1)
 
 
-@pytest.mark.parametrize("labels", [["a"], ["a", "a", "b"], ["a", 1, 2], []], ids=str)
+@pytest.mark.parametrize("labels", [["a"], ["a", "a", "b"], ["a", 1, 2], ["", "a"], []], ids=str)
 def test_labels_that_are_none(softmax, labels):
     with pytest.raises(ValueError, match="`labels` must be two or more different names"):
         LabelledClassifier(softmax, labels)
@@ -713,6 +733,9 @@ def test_models_that_are_no_classifiers(model, softmax):
     logits = keras.Model(text, keras.layers.Dense(2)(ElmoEmbedding(model, output="default")(text)))
     with pytest.raises(ValueError, match="must return probabilities, which add up to 1"):
         LabelledClassifier(logits, ["a", "b"])
+    nan = keras.Model(text, keras.layers.Rescaling(float("nan"))(logits(text)))
+    with pytest.raises(ValueError, match="must return probabilities, .* Received: .nan, nan"):
+        LabelledClassifier(nan, ["a", "b"])
     with pytest.raises(ValueError, match="must have one output .* to be a text classifier"):
         LabelledClassifier(keras.Model(text, vectors), ["a", "b"])
     with pytest.raises(ValueError, match="must begin with one `keras.Input"):
