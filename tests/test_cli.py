@@ -4,6 +4,7 @@ import functools
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -379,7 +380,10 @@ def test_info(command):
     assert int(rows["parameter count"].replace(",", "")) > 2_000_000
     assert rows["projection dim"] == "128"
     assert rows["license"]
-    assert result.out.endswith("Presets: elmo_tiny_en\n")
+    assert re.fullmatch(
+        r"forward [\d.]+, backward [\d.]+, both [\d.]+", rows["validation perplexity"]
+    )
+    assert result.out.endswith("Presets: elmo_tiny_en, elmo_tiny_zh\n")
 
 
 def test_info_json(command, weights_folder):

@@ -53,8 +53,10 @@ def info(
 def _flat(facts: dict[str, Any]) -> list[tuple[str, Any]]:
     rows: list[tuple[str, Any]] = []
     for name, value in facts.items():
-        if isinstance(value, dict):
+        if name == "architecture":
             rows += _flat(value)
+        elif isinstance(value, dict):
+            rows.append((name, ", ".join(f"{part} {number}" for part, number in value.items())))
         elif isinstance(value, bool):
             rows.append((name, "yes" if value else "no"))
         elif isinstance(value, int):
