@@ -252,6 +252,29 @@ json.dump([{n: v.tolist() for n, v in f.items()} for f in found], sys.stdout)
             np.testing.assert_allclose(value, ours[name], atol=1e-5)
 
 
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the memory is read from /proc")
+def test_memory_stays_whatever_lengths_come(exported, tmp_path):
+    """User problem 37: a hundred requests, each of another size, and as many again."""
+    script = tmp_path / "memory.py"
+    script.write_text(
+        """
+import json, sys
+import tensorflow as tf
+served = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
+sizes = [(1 + k % 7, 1 + 3 * k % 100) for k in range(100)]
+found = []
+for _ in range(3):
+    for rows, words in sizes:
+        served(tf.constant([" ".join(f"w{k}" for k in range(words))] * rows))
+    with open("/proc/self/statm") as file:
+        found.append(int(file.read().split()[1]) * 4096)
+json.dump(found, sys.stdout)
+"""
+    )
+    first, _, last = in_another_process(script, exported)
+    assert last - first < 100e6
+
+
 def test_in_the_loader_of_tensorflow_serving(exported, served):
     """By the C API, without Python's TensorFlow: every output of every signature."""
     requests = {
