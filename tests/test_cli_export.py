@@ -74,10 +74,21 @@ def test_a_classifier(command, classifier, tmp_path):
     assert sorted(description(tmp_path / "plain/1")["signatures"]) == ["default", "serving_default"]
 
 
+def test_a_tagger(command, tmp_path):
+    text = keras.Input((), dtype="string")
+    vectors = ElmoEmbedding(ElmoModel(**SMALL))(text)
+    tags = keras.layers.Dense(2, activation="softmax")(vectors)
+    keras.Model(text, tags).save(tmp_path / "tagger.keras")
+    result = command("export", tmp_path / "tagger.keras", tmp_path / "out", "--labels", "N", "V")
+    assert result.code == 0
+    served = tf.saved_model.load(tmp_path / "out/1").signatures["default"]
+    assert served(tf.constant(["It's here."]))["label"].shape == (1, 4)
+
+
 def test_mistakes(refused, classifier, tmp_path):
     out = tmp_path / "out"
     line = refused("export", "elmo_tiny_en", out, "--labels", "a", "b")
-    assert "`--labels` are the classes of a classifier, the .keras file" in line
+    assert "`--labels` are the classes of a classifier or tagger, the .keras file" in line
     for option in (["--tokenizer", "word"], ["--precision", "bfloat16"], ["--substitutes"]):
         line = refused("export", classifier, out, *option)
         assert "has its own tokenizer and precision and no language model" in line

@@ -11,7 +11,12 @@ from keras_elmo.checkpoints import language_model_of, load_checkpoint
 from keras_elmo.cli.app import app
 from keras_elmo.cli.list_options import list_options
 from keras_elmo.elmo_embedding import ElmoEmbedding
-from keras_elmo.export import LabelledClassifier, LanguageModelServer, export_saved_model
+from keras_elmo.export import (
+    LabelledClassifier,
+    LabelledTagger,
+    LanguageModelServer,
+    export_saved_model,
+)
 
 
 @app.command(cls=list_options("--outputs", "--labels"))
@@ -50,7 +55,7 @@ def export(
     labels: Annotated[
         list[str] | None,
         typer.Option(
-            help="Names of the classes of a text classifier (.keras), in the order of its output.",
+            help="Names of the classes of a text classifier or tagger (.keras), in the order of its output.",
             metavar="LABEL...",
         ),
     ] = None,
@@ -78,7 +83,8 @@ def export(
     else:
         if labels:
             raise ValueError(
-                f"`--labels` are the classes of a classifier, the .keras file of a Keras model. Received: {model}"
+                f"`--labels` are the classes of a classifier or tagger, the .keras file of a Keras model. "
+                f"Received: {model}"
             )
         served, metadata = _elmo(model, tokenizer, substitutes, precision)
     path = export_saved_model(served, folder, outputs or None, weights, metadata)
@@ -95,7 +101,10 @@ def _keras_model(path: str, labels: list[str] | None) -> Any:
         raise ValueError(
             f"{path} must be a Keras model's file, as `model.save` writes it ({' '.join(str(error).split())[:300]})."
         ) from error
-    return LabelledClassifier(model, labels) if labels else model
+    if not labels:
+        return model
+    is_tagger = [len(tensor.shape) for tensor in model.outputs] == [3]
+    return (LabelledTagger if is_tagger else LabelledClassifier)(model, labels)
 
 
 def _elmo(

@@ -88,16 +88,16 @@ def tables_of(model: Any) -> list[Any]:
     """The lookup tables of all layers in a model, at any depth: of Keras' StringLookup and the like."""
     return [
         found
-        for layer in _layers_of(model)
+        for layer in layers_of(model)
         for found in tf.train.TrackableView(layer).descendants()
         if isinstance(found, tf.saved_model.experimental.TrackableResource)
     ]
 
 
-def _layers_of(model: Any) -> Iterator[keras.layers.Layer]:
+def layers_of(model: Any) -> Iterator[keras.layers.Layer]:
     """All layers in a model that are no models themselves."""
     for layer in getattr(model, "layers", ()):
         if isinstance(layer, keras.Model):
-            yield from _layers_of(layer)
+            yield from layers_of(layer)
         else:
             yield layer

@@ -4,11 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
-# So far from 1 may a sum of probabilities be, in bfloat16 too.
-_TOLERANCE = 0.02
+from keras_elmo.export.labels import check_labels, check_probabilities
 
 
 class LabelledClassifier:
@@ -35,16 +33,8 @@ class LabelledClassifier:
     def __init__(self, model: keras.Model, labels: Sequence[str]):
         self.model = model
         self.labels = list(labels)
-        self._check()
-
-    def _check(self) -> None:
-        if len(set(self.labels)) < max(2, len(self.labels)) or not all(
-            isinstance(label, str) and label for label in self.labels
-        ):
-            raise ValueError(
-                f"`labels` must be two or more different names. Received: labels={self.labels!r}"
-            )
-        inputs = getattr(self.model, "inputs", None) or []
+        check_labels(self.labels)
+        inputs = getattr(model, "inputs", None) or []
         if [(tensor.dtype, tuple(tensor.shape)[1:]) for tensor in inputs] not in (
             [("string", ())],
             [("string", (1,))],
@@ -53,20 +43,9 @@ class LabelledClassifier:
                 'The model must begin with one `keras.Input((), dtype="string")` to be a text classifier. '
                 f"Received inputs: {inputs!r}"
             )
-        probabilities = self._probabilities(tf.constant(["The bank is near the river.", "Hello"]))
-        if probabilities.shape[1:] != (len(self.labels),):
-            raise ValueError(
-                f"`labels` must be as many as the model has outputs, {probabilities.shape[-1]}, or two for a single "
-                f"one. Received: {len(self.labels)} labels"
-            )
-        values = np.asarray(probabilities, np.float64)
-        # Not the other way round: a NaN is no probability.
-        if not ((values >= 0).all() and (np.abs(values.sum(axis=-1) - 1) <= _TOLERANCE).all()):
-            raise ValueError(
-                "The model must return probabilities, which add up to 1. Received: "
-                f"{values[0].round(3).tolist()} for a sentence. End it with the activation 'softmax' (or 'sigmoid' for "
-                "a single output)."
-            )
+        check_probabilities(
+            self._probabilities(tf.constant(["The bank is near the river.", "Hello"])), self.labels
+        )
 
     def _probabilities(self, text: tf.Tensor) -> tf.Tensor:
         if len(self.model.inputs[0].shape) == 2:

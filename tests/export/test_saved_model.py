@@ -21,7 +21,12 @@ from keras_elmo import (
     character_ids,
     tokenize_sentences,
 )
-from keras_elmo.export import LabelledClassifier, LanguageModelServer, export_saved_model
+from keras_elmo.export import (
+    LabelledClassifier,
+    LabelledTagger,
+    LanguageModelServer,
+    export_saved_model,
+)
 from keras_elmo.export import saved_model as module
 from keras_elmo.text import tokenize
 
@@ -763,6 +768,54 @@ def test_models_that_are_no_classifiers(model, softmax):
         LabelledClassifier(keras.Model(text, vectors), ["a", "b"])
     with pytest.raises(ValueError, match="must begin with one `keras.Input"):
         LabelledClassifier(model, ["a", "b"])
+
+
+# --- taggers ---
+
+
+@pytest.mark.parametrize("inputs", ["sentences", "tokens"])
+def test_a_tagger_answers_with_the_label_of_each_token(model, tmp_path, inputs):
+    keras.utils.set_random_seed(4)
+    text = keras.Input(() if inputs == "sentences" else (None,), dtype="string")
+    vectors = ElmoEmbedding(model, inputs=inputs)(text)
+    outer = keras.Model(text, keras.layers.Dense(3, activation="softmax")(vectors))
+    labels = ["O", "B-PER", "I-PER"]
+    path = export_saved_model(LabelledTagger(outer, labels), tmp_path / "tagger")
+    answer = tf.saved_model.load(path).signatures["serving_default"](tf.constant(TEXTS))
+    cut = tokenize_sentences(TEXTS)
+    expected_input = TEXTS if inputs == "sentences" else cut
+    probabilities = outer(
+        as_strings(expected_input) if inputs == "sentences" else tf.ragged.constant(cut).to_tensor()
+    ).numpy()
+    assert answer["sequence_len"].numpy().tolist() == list(map(len, cut))
+    for row, tokens in enumerate(cut):
+        count = len(tokens)
+        shown = [token.decode() for token in answer["tokens"].numpy()[row]]
+        assert shown == tokens + [""] * (len(shown) - count)
+        found = [label.decode() for label in answer["label"].numpy()[row]]
+        best = [labels[k] for k in probabilities[row, :count].argmax(axis=-1)]
+        assert found == best + [""] * (len(shown) - count)
+        np.testing.assert_allclose(
+            answer["probabilities"][row, :count], probabilities[row, :count], atol=1e-6
+        )
+        assert not answer["probabilities"].numpy()[row, count:].any()
+    assert [label.decode() for label in answer["labels"].numpy()[0]] == labels
+    description = json.loads((path / "assets.extra/keras_elmo.json").read_text())
+    assert description["tokenizer"] == "word"
+
+
+def test_models_that_are_no_taggers(model, softmax):
+    text = keras.Input((), dtype="string")
+    tags = keras.layers.Dense(3, activation="softmax")(ElmoEmbedding(model)(text))
+    with pytest.raises(ValueError, match="`labels` must be as many as the model has outputs, 3"):
+        LabelledTagger(keras.Model(text, tags), ["a", "b"])
+    with pytest.raises(ValueError, match="must have one output .* to be a tagger"):
+        LabelledTagger(softmax, ["a", "b", "c"])
+    with pytest.raises(ValueError, match="must begin with one `keras.Input.* to be a tagger"):
+        LabelledTagger(model, ["a", "b"])
+    without = keras.Model(text, keras.layers.StringLookup(vocabulary=["a"])(text))
+    with pytest.raises(ValueError, match="must have one `ElmoEmbedding`.* Received: 0"):
+        LabelledTagger(without, ["a", "b"])
 
 
 # --- ElmoEmbedding says what it serves ---
