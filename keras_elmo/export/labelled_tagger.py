@@ -97,7 +97,8 @@ class LabelledTagger:
         Returns:
             A dict of one `tf.function`, `default`, which takes `text`, strings (batch,), and returns the `tokens`
             (batch, num_tokens), padded with "", the likeliest `label` of each (batch, num_tokens), all `labels` in
-            order (batch, num_labels), their `probabilities` (batch, num_tokens, num_labels), and `sequence_len` (batch,).
+            order (batch, num_labels), their `probabilities` (batch, num_tokens, num_labels), and `sequence_len`
+            (batch,).
         """
         default = tf.function(
             self._answer, input_signature=[tf.TensorSpec([None], tf.string, "text")]

@@ -46,8 +46,9 @@ def export_saved_model(
 
     What is served: of a model with a method `serving_signatures()` (`ElmoEmbedding`, `LanguageModelServer`,
     `LabelledClassifier`, `LabelledTagger`) what that says; an `ElmoModel` as `ElmoEmbedding(model)`; a
-    `BidirectionalLanguageModel` as `LanguageModelServer(model)`; of any other Keras model that knows its inputs, `default` with the model's own names
-    of inputs and outputs. `default` is `serving_default`, too, which answers to requests that name no signature.
+    `BidirectionalLanguageModel` as `LanguageModelServer(model)`; of any other Keras model that knows its inputs,
+    `default` with the model's own names of inputs and outputs. `default` is `serving_default`, too, which answers to
+    requests that name no signature.
     All floats come out as float32.
 
     Args:
