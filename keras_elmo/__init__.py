@@ -22,10 +22,21 @@ from keras_elmo.models import ElmoModel as ElmoModel
 if _keras.backend.backend() == "tensorflow":
     from keras_elmo.elmo_embedding import ElmoEmbedding as ElmoEmbedding
     from keras_elmo.inference import Embedder as Embedder
+    from keras_elmo.tasks import SemanticRoleLabeller as SemanticRoleLabeller
+    from keras_elmo.tasks import TextClassifier as TextClassifier
+    from keras_elmo.tasks import TokenClassifier as TokenClassifier
     from keras_elmo.text import as_strings as as_strings
     from keras_elmo.text import tokenize_sentences as tokenize_sentences
 
-_TENSORFLOW_ONLY = ("ElmoEmbedding", "Embedder", "as_strings", "tokenize_sentences")
+_TENSORFLOW_ONLY = (
+    "ElmoEmbedding",
+    "Embedder",
+    "SemanticRoleLabeller",
+    "TextClassifier",
+    "TokenClassifier",
+    "as_strings",
+    "tokenize_sentences",
+)
 
 
 def __getattr__(name: str) -> _Any:

@@ -11,7 +11,7 @@ import tensorflow as tf
 from keras_elmo import presets
 from keras_elmo.character_ids import BEGIN_OF_SENTENCE_WORD, END_OF_SENTENCE_WORD
 from keras_elmo.checkpoints import load_checkpoint
-from keras_elmo.layers.checks import check_choice
+from keras_elmo.layers.checks import check_choice, check_rate
 from keras_elmo.models import ElmoModel
 from keras_elmo.models.elmo_model import ARCHITECTURE
 from keras_elmo.text import as_strings, map_characters, tokenize
@@ -97,10 +97,7 @@ class ElmoEmbedding(keras.layers.Layer):
         super().__init__(**kwargs)
         check_choice("inputs", inputs, INPUTS)
         check_choice("trainable_bilm", trainable_bilm, (None, True, False))
-        if not isinstance(dropout, int | float) or not 0 <= dropout < 1:
-            raise ValueError(
-                f"`dropout` must be a rate, 0 or more and less than 1. Received: dropout={dropout!r}"
-            )
+        check_rate("dropout", dropout)
         if tokenizer is not None:
             check_tokenizer(tokenizer)
         chosen = {"trainable_bilm": trainable_bilm, "layer_norm": layer_norm}

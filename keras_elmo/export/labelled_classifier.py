@@ -6,7 +6,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_elmo.export.labels import check_labels, check_probabilities
+from keras_elmo.export.probabilities import check_probabilities
+from keras_elmo.labelled_signatures import classifier_signatures
+from keras_elmo.labels import check_labels
 
 
 class LabelledClassifier:
@@ -77,27 +79,5 @@ class LabelledClassifier:
         return {"labels": self.labels}
 
     def serving_signatures(self) -> dict[str, Any]:
-        """What a SavedModel of this classifier answers to.
-
-        Returns:
-            A dict of `tf.function`s. `default` takes `text`, strings (batch,), and returns `label` (batch,), the
-            likeliest one, `labels` (batch, num_labels), all of them in order, and their `probabilities` (batch,
-            num_labels). `classify`, for TensorFlow Serving's Classify, takes `inputs` (batch,), serialized
-            `tf.Example`s with the text as feature `text`, and returns `classes` and `scores`, each (batch,
-            num_labels).
-        """
-
-        @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
-        def default(text):
-            probabilities = self._probabilities(text)
-            label = tf.gather(self.labels, tf.argmax(probabilities, axis=-1))
-            labels = tf.tile([self.labels], [tf.shape(text)[0], 1])
-            return {"label": label, "labels": labels, "probabilities": probabilities}
-
-        @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "inputs")])
-        def classify(inputs):
-            features = {"text": tf.io.FixedLenFeature([], tf.string)}
-            answer = default.python_function(tf.io.parse_example(inputs, features)["text"])
-            return {"classes": answer["labels"], "scores": answer["probabilities"]}
-
-        return {"default": default, "classify": classify}
+        """What a SavedModel of this classifier answers to: see `classifier_signatures`."""
+        return classifier_signatures(self._probabilities, self.labels)

@@ -8,7 +8,9 @@ import tensorflow as tf
 
 from keras_elmo.elmo_embedding import ElmoEmbedding
 from keras_elmo.export.keras_signatures import layers_of
-from keras_elmo.export.labels import check_labels, check_probabilities
+from keras_elmo.export.probabilities import check_probabilities
+from keras_elmo.labelled_signatures import named_tokens
+from keras_elmo.labels import check_labels
 from keras_elmo.text import tokenize
 
 
@@ -65,17 +67,7 @@ class LabelledTagger:
                 f"the shapes {', '.join(str(tuple(tensor.shape)) for tensor in found)}"
             )
         probabilities = tf.cast(found[0], tf.float32)
-        # A batch of empty sentences has a column of padding.
-        size = tf.shape(probabilities, tf.int64)[:2]
-        is_token = tf.sequence_mask(cut.row_lengths(), size[1])
-        names = tf.gather(self.labels, tf.argmax(probabilities, axis=-1))
-        return {
-            "tokens": cut.to_tensor(shape=size),
-            "label": tf.where(is_token, names, ""),
-            "labels": tf.tile([self.labels], [size[0], 1]),
-            "probabilities": tf.where(is_token[..., tf.newaxis], probabilities, 0.0),
-            "sequence_len": tf.cast(cut.row_lengths(), tf.int32),
-        }
+        return named_tokens(cut, tf.argmax(probabilities, axis=-1), probabilities, self.labels)
 
     @property
     def layers(self) -> list[keras.layers.Layer]:

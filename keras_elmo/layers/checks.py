@@ -30,6 +30,14 @@ def check_clip(name: str, value: Any) -> None:
         )
 
 
+def check_rate(name: str, value: Any) -> None:
+    """Raises `ValueError` unless `value` is a rate of dropout."""
+    if not isinstance(value, int | float) or not 0 <= value < 1:
+        raise ValueError(
+            f"`{name}` must be a rate, 0 or more and less than 1. Received: {name}={value!r}"
+        )
+
+
 def check_choice(name: str, value: Any, choices: tuple) -> None:
     """Raises `ValueError` unless `value` is one of `choices`."""
     if not any(value is choice or value == choice for choice in choices):

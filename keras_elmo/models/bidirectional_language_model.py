@@ -13,7 +13,7 @@ from keras_elmo import presets
 from keras_elmo.corpus import sentence_batches
 from keras_elmo.files import written_beside
 from keras_elmo.layers import SampledSoftmax
-from keras_elmo.layers.checks import check_positive_integer
+from keras_elmo.layers.checks import check_positive_integer, check_rate
 from keras_elmo.models.elmo_model import ElmoModel
 from keras_elmo.vocabulary import Vocabulary
 
@@ -115,10 +115,7 @@ class BidirectionalLanguageModel(keras.Model):
                 f"`vocabulary` must be the one that the model reads, of {elmo_model.vocabulary_size} words. "
                 f"Received: {len(vocabulary)} words"
             )
-        if not isinstance(dropout, int | float) or not 0 <= dropout < 1:
-            raise ValueError(
-                f"`dropout` must be a rate, 0 or more and less than 1. Received: dropout={dropout!r}"
-            )
+        check_rate("dropout", dropout)
         self.elmo_model = elmo_model
         self.vocabulary = vocabulary
         self.dropout = dropout

@@ -8,3 +8,4 @@ from keras_elmo.text.tokenizer import Tokenizer as Tokenizer
 from keras_elmo.text.tokenizer import tokenize as tokenize
 from keras_elmo.text.tokenizer import tokenize_sentences as tokenize_sentences
 from keras_elmo.text.tokenizer import tokenize_with_offsets as tokenize_with_offsets
+from keras_elmo.text.vocabulary_lookup import VocabularyLookup as VocabularyLookup

@@ -1,4 +1,4 @@
-"""What classifiers and taggers with named labels are checked for."""
+"""What the outputs of classifiers and taggers with named labels are checked for."""
 
 from typing import Any
 
@@ -6,16 +6,6 @@ import numpy as np
 
 # So far from 1 may a sum of probabilities be, in bfloat16 too.
 _TOLERANCE = 0.02
-
-
-def check_labels(labels: list[Any]) -> None:
-    """Raises `ValueError` unless there are two or more different names."""
-    if len(set(labels)) < max(2, len(labels)) or not all(
-        isinstance(label, str) and label for label in labels
-    ):
-        raise ValueError(
-            f"`labels` must be two or more different names. Received: labels={labels!r}"
-        )
 
 
 def check_probabilities(probabilities: Any, labels: list[str]) -> None:

@@ -1,0 +1,243 @@
+"""Task: what all heads share: text in lists, training, saving, and the ways to use ELMo."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from keras_elmo import presets
+from keras_elmo.layers.checks import check_choice, check_not_negative_integer, check_rate
+from keras_elmo.models import BidirectionalLanguageModel, ElmoModel
+from keras_elmo.tasks.language_model_loss import LanguageModelLoss
+from keras_elmo.tasks.source import model_of
+from keras_elmo.tasks.trained_on_lists import TrainedOnLists
+from keras_elmo.tasks.update_multipliers import UpdateMultipliers
+from keras_elmo.tasks.word_encoder import WordEncoder
+from keras_elmo.text.tokenizer import check_tokenizer
+
+
+class Task(TrainedOnLists):
+    """A head on ELMo that takes strings and answers with names: the base of all of them.
+
+    It is compiled with Adam as it is made; `compile` with another optimizer changes that. The ways to use ELMo:
+
+    - *Features* (default): the biLM stays as it was trained, and the mix of its layers is learned. `fit` runs the biLM
+      over the training data once, and not once an epoch.
+    - *Beside other features*: `word_vocabulary` gives the words learned vectors of their own; `use_word_shape` tells
+      how they are written.
+    - *At the input and the output*: with `mix_at_output=True` a second mix stands beside the output of the task's
+      LSTM; the biLM runs once.
+    - *Fine-tuned*: with `trainable_bilm=True` training changes the biLM, too. `update_multipliers` slow layers down or
+      freeze them, `language_model_loss_weight` keeps the language model's loss beside the task's:
+      `loss = task loss + weight * language model loss`.
+
+    Reference: Peters et al. (2018), section 3.3 (https://arxiv.org/abs/1802.05365); Howard and Ruder (2018), "Universal
+    Language Model Fine-tuning for Text Classification", section 3.2 and 3.3 (https://arxiv.org/abs/1801.06146), for the
+    rates of layers; Chronopoulou et al. (2019) (https://arxiv.org/abs/1902.10547) for the language model's loss.
+
+    Args:
+        model_or_preset: An `ElmoModel` or a `BidirectionalLanguageModel`; or the name of a preset, or a path of
+            anything that `keras_elmo.load_model` reads. Defaults to the bundled English preset.
+        lstm_units: int, width of each direction of the LSTM that reads the vectors; 0: none. Defaults to 128.
+        mix_at_output: bool, whether a second mix stands beside the LSTM's outputs. Defaults to `False`.
+        dropout: Rate of dropout on the vectors before and behind the LSTM. Defaults to 0.3.
+        mix_l2: float, L2 penalty on the weights of the mix, see `ScalarMix`. `None` (default): none.
+        word_vocabulary: Words that get a learned vector of their own beside ELMo's; others share one. `None`
+            (default): none.
+        word_dim: int, size of these vectors. Defaults to 100.
+        use_word_shape: bool, whether to tell how words are written: capitals, digits, suffix. Defaults to `False`.
+        trainable_bilm: Whether training changes the biLM, too. `None` (default): as a model that is given has it,
+            else `False`.
+        update_multipliers: One number for every layer from the characters up (three for a biLM of two LSTM layers): by
+            how much the optimizer's update of its weights is multiplied. 0 freezes a layer. `None` (default): all 1.
+            `head.update_multipliers.assign(..)` changes them, also while training, as `GradualUnfreezing` does.
+        language_model_loss_weight: float, weight of the language model's loss, for example 0.1; needs
+            `trainable_bilm=True` and a preset with a softmax. Defaults to 0.0: none.
+        tokenizer: "word" or "whitespace", see `keras_elmo.text.tokenize`. `None` (default): the one that the preset
+            was trained with, else "word".
+        **kwargs: Arguments of `keras.Model` (`name`, `trainable`), and `dtype`, in which a preset is loaded.
+
+    Raises:
+        ValueError: if an argument is out of range, contradicts the model that was given, or asks for what the
+            preset lacks.
+    """
+
+    # Size of the features that come beside the words.
+    _FEATURES_DIM = 0
+
+    def __init__(
+        self,
+        model_or_preset: (
+            ElmoModel | BidirectionalLanguageModel | str | os.PathLike
+        ) = presets.DEFAULT_PRESET,
+        lstm_units: int = 128,
+        mix_at_output: bool = False,
+        dropout: float = 0.3,
+        mix_l2: float | None = None,
+        word_vocabulary: Sequence[str] | None = None,
+        word_dim: int = 100,
+        use_word_shape: bool = False,
+        trainable_bilm: bool | None = None,
+        update_multipliers: Sequence[float] | None = None,
+        language_model_loss_weight: float = 0.0,
+        tokenizer: str | None = None,
+        dtype: Any = None,
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        check_not_negative_integer("lstm_units", lstm_units)
+        check_choice("trainable_bilm", trainable_bilm, (None, True, False))
+        check_rate("dropout", dropout)
+        if not (
+            isinstance(language_model_loss_weight, int | float) and language_model_loss_weight >= 0
+        ):
+            raise ValueError(
+                "`language_model_loss_weight` must be zero or a positive number. "
+                f"Received: language_model_loss_weight={language_model_loss_weight!r}"
+            )
+        elmo, language_model, trained_with = model_of(
+            model_or_preset, trainable_bilm, language_model_loss_weight > 0, dtype
+        )
+        if language_model_loss_weight and not elmo.trainable_bilm:
+            raise ValueError(
+                "`language_model_loss_weight` acts on a biLM that is trained. Received: "
+                f"language_model_loss_weight={language_model_loss_weight} with trainable_bilm=False. Give "
+                "`trainable_bilm=True`, too."
+            )
+        self.tokenizer = check_tokenizer(tokenizer or trained_with or "word")
+        self.elmo_model = elmo
+        self.language_model = language_model if language_model_loss_weight else None
+        self.dtype_policy = elmo.dtype_policy
+        self.lstm_units = lstm_units
+        self.mix_at_output = mix_at_output
+        self.dropout = dropout
+        self.mix_l2 = mix_l2
+        self.word_vocabulary = None if word_vocabulary is None else list(word_vocabulary)
+        self.word_dim = word_dim
+        self.use_word_shape = use_word_shape
+        self.language_model_loss_weight = language_model_loss_weight
+        self.update_multipliers = UpdateMultipliers(elmo, update_multipliers)
+        self.encoder = WordEncoder(
+            elmo,
+            lstm_units,
+            mix_at_output,
+            dropout,
+            mix_l2,
+            self.word_vocabulary,
+            word_dim,
+            use_word_shape,
+            self._FEATURES_DIM,
+            name="encoder",
+        )
+        if self.language_model is not None:
+            # No layer, so that its table is no part of a saved or exported model.
+            self._language_model_loss = LanguageModelLoss(self.language_model)
+            self.language_model_loss_tracker = keras.metrics.Mean(name="language_model_loss")
+        self.accuracy_tracker = keras.metrics.Mean(name="accuracy")
+        self.supports_jit = False
+        self.built = True
+        self.compile("adam")
+
+    @property
+    def _has_trained_bilm(self) -> bool:
+        return self.elmo_model.trainable_bilm
+
+    @classmethod
+    def from_preset(cls, preset: str | os.PathLike, *args: Any, **kwargs: Any) -> "Task":
+        """Makes the head on a preset: the same as giving it to the class itself."""
+        return cls(preset, *args, **kwargs)
+
+    def encode(self, inputs, features=None, training=False):
+        """The vectors of the words and their mask; in training the language model's loss is added."""
+        vectors, mask, layer_outputs = self.encoder(inputs, features=features, training=training)
+        if training and self.language_model is not None:
+            loss = self._language_model_loss(
+                layer_outputs, inputs["tokens"], inputs["sequence_len"]
+            )
+            self.language_model_loss_tracker.update_state(loss)
+            self.add_loss(self.language_model_loss_weight * loss)
+        return vectors, mask
+
+    def train_step(self, data):
+        """Keras' step; then what the multipliers hold back of the update of the biLM is taken back."""
+        if not self.elmo_model.trainable_bilm:
+            return super().train_step(data)
+        before = self.update_multipliers.before_step()
+        logs = super().train_step(data)
+        self.update_multipliers.after_step(before)
+        return logs
+
+    def compute_loss(
+        self, x=None, y=None, y_pred=None, sample_weight=None, training=True, **kwargs
+    ):
+        """The mean of the examples' losses, and the penalties."""
+        losses = self._example_losses(y, y_pred)
+        if sample_weight is not None:
+            losses *= sample_weight
+        return tf.add_n([tf.reduce_mean(losses), *self.losses])
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        """The accuracy."""
+        self.accuracy_tracker.update_state(*self._accuracy(y, y_pred))
+        return self.get_metrics_result()
+
+    # === Weights and saving ===
+
+    @property
+    def trainable_variables(self):
+        """What training changes: neither the mix of the `ElmoModel` nor the softmax, which no answer needs."""
+        return self._learned(super().trainable_variables)
+
+    @property
+    def trainable_weights(self):
+        """The same."""
+        return self._learned(super().trainable_weights)
+
+    def _learned(self, variables):
+        layers = [self.elmo_model.scalar_mix]
+        if self.language_model is not None:
+            layers.append(self.language_model.softmax)
+        unused = {id(variable) for layer in layers for variable in layer.variables}
+        return [variable for variable in variables if id(variable) not in unused]
+
+    def get_config(self):
+        model = self.elmo_model if self.language_model is None else self.language_model
+        return {
+            "name": self.name,
+            "trainable": self.trainable,
+            # The whole architecture: what was saved loads without the preset's folder.
+            "model_or_preset": keras.saving.serialize_keras_object(model),
+            "lstm_units": self.lstm_units,
+            "mix_at_output": self.mix_at_output,
+            "dropout": self.dropout,
+            "mix_l2": self.mix_l2,
+            "word_vocabulary": self.word_vocabulary,
+            "word_dim": self.word_dim,
+            "use_word_shape": self.use_word_shape,
+            "trainable_bilm": self.elmo_model.trainable_bilm,
+            "update_multipliers": self.update_multipliers.values()
+            if self.elmo_model.trainable_bilm
+            else None,
+            "language_model_loss_weight": self.language_model_loss_weight,
+            "tokenizer": self.tokenizer,
+        }
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        model = keras.saving.deserialize_keras_object(config["model_or_preset"])
+        return cls(**{**config, "model_or_preset": model})
+
+    def load_weights(self, filepath: Any, **kwargs: Any) -> None:
+        """Loads weights as Keras does, and the state of the optimizer with them."""
+        if not self.optimizer.built:
+            self.optimizer.build(self.trainable_variables)
+        super().load_weights(filepath, **kwargs)
+
+    def build_from_config(self, config):
+        """Nothing: all weights were made with the model."""
+
+    def serving_description(self) -> dict[str, Any]:
+        """What `assets.extra/keras_elmo.json` says of the model."""
+        return {"tokenizer": self.tokenizer, "precision": self.dtype_policy.name}

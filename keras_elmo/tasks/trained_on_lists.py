@@ -1,0 +1,213 @@
+"""TrainedOnLists: a Keras model that takes lists of text, where Keras wants tensors."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_elmo.tasks.cached_vectors import with_cached_vectors
+from keras_elmo.tasks.table import Table, by_size, dataset
+from keras_elmo.tasks.texts import as_list
+
+
+class TrainedOnLists(keras.Model):
+    """`fit`, `evaluate` and `predict` with lists of text and of what is right for each.
+
+    Text becomes a `Table`; its batches are put together of texts of about the same length, and padded to the longest of
+    each batch. What a list holds is for subclasses to say: they turn lists into columns, and outputs into answers.
+    """
+
+    # What the names of the columns of each text begin with.
+    _PREFIXES: tuple[str, ...] = ("",)
+    # Of the subclass: the layer that runs the biLM.
+    encoder: Any
+
+    def __init__(self, **kwargs: Any):
+        super().__init__(**kwargs)
+        self._forward_functions: dict[str, Any] = {}
+
+    def fit(  # type: ignore[override]
+        self,
+        x: Any,
+        y: Any = None,
+        batch_size: int = 32,
+        epochs: int = 1,
+        validation_data: tuple | None = None,
+        sample_weight: Sequence[float] | None = None,
+        shuffle: bool = True,
+        cache_vectors: bool | None = None,
+        verbose: str | int = "auto",
+        **kwargs: Any,
+    ) -> keras.callbacks.History:
+        """Trains the head.
+
+        Args:
+            x: The texts, see the class.
+            y: What is right for each, see the class.
+            batch_size: Examples in a batch. Defaults to 32. Those of about the same length come together.
+            epochs: How often the examples are gone through. Defaults to 1.
+            validation_data: A pair of `x` and `y` to measure loss and accuracy on after every epoch.
+            sample_weight: A number for every example, by which its loss counts.
+            shuffle: Whether examples come in another order in every epoch. Defaults to `True`.
+            cache_vectors: Whether the biLM runs once over the texts, and not once an epoch: the same numbers, for a
+                temporary file of 2.5 kB a word (`elmo_tiny_en`). `None` (default): if the biLM is frozen and there is
+                more than one epoch.
+            verbose: As in Keras.
+            **kwargs: More arguments of `keras.Model.fit`, such as `callbacks`.
+
+        Raises:
+            ValueError: if there are not as many labels as texts, words or labels are no strings, a label is unknown,
+                or a text is empty.
+        """
+        data, targets = self._examples(x, y)
+        weights = None if sample_weight is None else np.asarray(sample_weight, np.float32)
+        if weights is not None and weights.shape != (len(data),):
+            raise ValueError(
+                f"`sample_weight` must have a number for each of the {len(data)} examples. "
+                f"Received: shape {weights.shape}"
+            )
+        validation = None if validation_data is None else self._examples(*validation_data)
+        if cache_vectors and self._has_trained_bilm:
+            raise ValueError(
+                "`cache_vectors` is for a frozen biLM: one that is trained gives other vectors after every step. "
+                "Received: cache_vectors=True with trainable_bilm=True"
+            )
+        if cache_vectors or (cache_vectors is None and not self._has_trained_bilm and epochs > 1):
+            data = self._cached(data, verbose)
+            if validation is not None:
+                validation = (self._cached(validation[0], verbose), validation[1])
+        return super().fit(
+            dataset(data, targets, weights, batch_size, shuffle),
+            epochs=epochs,
+            shuffle=False,  # the data come shuffled
+            validation_data=validation and dataset(*validation, None, batch_size, False),
+            verbose=verbose,
+            **kwargs,
+        )
+
+    def evaluate(  # type: ignore[override]
+        self,
+        x: Any,
+        y: Any = None,
+        batch_size: int = 32,
+        verbose: str | int = "auto",
+        **kwargs: Any,
+    ) -> dict[str, float]:
+        """Measures the head.
+
+        Args:
+            x: The texts.
+            y: What is right for each.
+            batch_size: Examples in a batch. Defaults to 32.
+            verbose: As in Keras.
+            **kwargs: More arguments of `keras.Model.evaluate`.
+
+        Returns:
+            A dict of `loss`, `accuracy` and what else the head measures.
+        """
+        if isinstance(x, tf.data.Dataset):  # `fit` asks for its validation
+            return super().evaluate(x, verbose=verbose, **kwargs)
+        data, targets = self._examples(x, y)
+        data = self._cached(data, 0)
+        batches = dataset(data, targets, None, batch_size, False)
+        found = super().evaluate(batches, verbose=verbose, **{**kwargs, "return_dict": True})
+        return found | self._scores(x, y, lambda: self._decoded(self._predict(data, batch_size, 0)))
+
+    def predict(self, x: Any, batch_size: int = 32, verbose: str | int = "auto") -> list:  # type: ignore[override]
+        """The head's answers.
+
+        Args:
+            x: The texts.
+            batch_size: Texts in a batch. Defaults to 32.
+            verbose: As in Keras.
+
+        Returns:
+            A list with the answer to each, see the class.
+        """
+        return self._decoded(self._predict(self._inputs(x), batch_size, verbose))
+
+    def _predict(self, data: Table, batch_size: int, verbose: str | int) -> list[dict[str, Any]]:
+        """The outputs of `call` for each example, padded to the longest of its batch."""
+        forward = self._forward(data)
+        outputs: list[dict[str, Any]] = [{}] * len(data)
+        bar = keras.utils.Progbar(
+            -(-len(data) // batch_size), verbose=1 if verbose == "auto" else int(verbose)
+        )
+        for rows in by_size(data.sizes, batch_size):
+            found = {name: value.numpy() for name, value in forward(data.batch(rows)).items()}
+            for place, row in enumerate(rows):
+                outputs[row] = {name: value[place] for name, value in found.items()}
+            bar.add(1)
+        return outputs
+
+    def _forward(self, data: Table) -> Any:
+        """`call` as a graph, made once for each set of columns."""
+        names = ",".join(data.columns)
+        if names not in self._forward_functions:
+            self._forward_functions[names] = tf.function(
+                lambda batch: self(batch, training=False), input_signature=[data.signature()]
+            )
+        return self._forward_functions[names]
+
+    def _examples(self, x: Any, y: Any) -> tuple[Table, Table]:
+        if isinstance(x, tf.data.Dataset | keras.utils.PyDataset) or y is None:
+            raise ValueError(
+                "`x` and `y` must be lists, of texts and of what is right for each. "
+                f"Received: {type(x).__name__} and {type(y).__name__}"
+            )
+        x, y = as_list("x", x), as_list("y", y)
+        if len(x) != len(y) or not x:
+            raise ValueError(
+                f"`x` and `y` must be equally many, and not none. Received: {len(x)} texts and {len(y)} labels"
+            )
+        columns = self._targets(x, y)
+        data = self._inputs(x)
+        for prefix in self._PREFIXES:
+            lengths = np.array([len(text) for text in data.columns[f"{prefix}tokens"]])
+            if not lengths.all():
+                raise ValueError(
+                    "`x` must hold texts with words to learn from. Received: an empty text, "
+                    f"{prefix.rstrip('_') or 'number'} {int(np.argmin(lengths))} from 0. Leave it out."
+                )
+        return data, Table(columns, data.sizes)
+
+    def _inputs(self, x: Any) -> Table:
+        columns = self._columns(as_list("x", x))
+        lengths = [[len(text) for text in columns[f"{prefix}tokens"]] for prefix in self._PREFIXES]
+        return Table(columns, np.sum(lengths, axis=0, dtype=int))
+
+    def _cached(self, data: Table, verbose: str | int) -> Table:
+        if self._has_trained_bilm:
+            return data
+        return with_cached_vectors(data, self._PREFIXES, self.encoder, verbose in ("auto", 1))
+
+    @property
+    def _has_trained_bilm(self) -> bool:
+        """Whether training changes the biLM, so that vectors are to be computed anew."""
+        raise NotImplementedError
+
+    def _columns(self, x: list) -> dict[str, list]:
+        """The inputs of `call` as columns of a `Table`."""
+        raise NotImplementedError
+
+    def _targets(self, x: list, y: list) -> dict[str, list]:
+        """What is right, as columns of a `Table`."""
+        raise NotImplementedError
+
+    def _example_losses(self, y: dict[str, tf.Tensor], outputs: dict[str, tf.Tensor]) -> tf.Tensor:
+        """The losses of the examples of a batch, (batch,)."""
+        raise NotImplementedError
+
+    def _accuracy(self, y, outputs) -> tuple[tf.Tensor, tf.Tensor | None]:
+        """What is right, 1 or 0, and what counts."""
+        raise NotImplementedError
+
+    def _decoded(self, outputs: list[dict[str, Any]]) -> list:
+        """The answers that people read, from the outputs of `call` for each example."""
+        raise NotImplementedError
+
+    def _scores(self, x: Any, y: Any, predictions: Any) -> dict[str, float]:
+        """More measures for `evaluate`; `predictions()` are what `predict` gives for `x`."""
+        return {}
