@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from keras_elmo.tasks.table import padding_of
 from keras_elmo.tasks.word_pieces import word_pieces
 from keras_elmo.text import tokenize
 
@@ -80,11 +81,11 @@ def tensors(found: dict[str, tf.RaggedTensor], prefix: str = "") -> dict[str, tf
     """The same as padded tensors, for a graph."""
     made = {}
     for name, ragged in found.items():
-        padding = -1 if name == "token_words" else None
+        padding = "" if ragged.dtype == tf.string else padding_of(name)
         dense = ragged.to_tensor(padding)
         # One column at least: Keras' LSTM takes no sentences without any.
         missing = tf.maximum(1 - tf.shape(dense)[1], 0)
-        fill = tf.fill([tf.shape(dense)[0], missing], "" if padding is None else padding)
+        fill = tf.fill([tf.shape(dense)[0], missing], padding)
         made[prefix + name] = tf.concat([dense, fill], axis=1)
         if name in _LENGTHS:
             made[prefix + _LENGTHS[name]] = tf.cast(ragged.row_lengths(), tf.int32)
