@@ -84,7 +84,7 @@ def fine_tune(options, train, test, weight):
 
 def main(argv=None):
     """Fine-tunes twice, and reports accuracy and perplexities of both."""
-    options = parse(__doc__, argv, "sentiment_mr_sentence_polarity", epochs=4, max_examples=4_000)
+    options = parse(__doc__, argv, "sentiment_mr_sentence_polarity", epochs=4, max_examples=2_000)
     train, test = (SMOKE, SMOKE) if options.smoke else split(read(options.data))
     train = random.sample(train, min(len(train), options.max_examples))
     with progress_on_stderr():

@@ -49,16 +49,17 @@ def to_bio(brackets):
 def examples_of(lines, path):
     """Pairs of (words, place of the predicate) and labels; the k-th predicate has the k-th column of brackets."""
     found = []
-    for is_sentence, rows in itertools.groupby(lines, lambda line: bool(line.strip())):
+    for is_sentence, group in itertools.groupby(lines, lambda line: bool(line.strip())):
         if not is_sentence:
             continue
-        _, words, _, _, rolesets, *brackets = zip(*(row.split("\t") for row in rows), strict=True)
-        places = [place for place, roleset in enumerate(rolesets) if roleset != "-"]
-        if len(places) != len(brackets):
+        rows = [line.split("\t") for line in group]
+        places = [place for place, row in enumerate(rows) if row[4:5] != ["-"]]
+        if any(len(row) != 5 + len(places) for row in rows):
             raise ValueError(
-                f"{path}: there must be a column of brackets for each predicate. Received: {len(brackets)} for "
-                f"{len(places)} predicates in {' '.join(words)!r}"
+                f"{path}: every line must have five columns, and one of brackets for each predicate of the sentence. "
+                f"Received: {', '.join(str(len(row)) for row in rows)} columns from {rows[0]} on"
             )
+        _, words, _, _, _, *brackets = zip(*rows, strict=True)
         found += [
             ((list(words), place), to_bio(column))
             for place, column in zip(places, brackets, strict=True)

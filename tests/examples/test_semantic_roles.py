@@ -32,12 +32,13 @@ def test_brackets():
     assert semantic_roles.to_bio(brackets) == labels
 
 
-@pytest.mark.parametrize("brackets", ["", "\t(ARG0*)\t*"])
-def test_predicates_and_columns_that_differ_in_number_are_refused(brackets):
-    lines = [f"1\tStop\tVB\tstop\tstop.01{brackets}"]
+@pytest.mark.parametrize(
+    "line", ["1\tStop\tVB\tstop\tstop.01", "1\tStop\tVB\tstop\t-\t*", "1\tStop\tVB"]
+)
+def test_lines_with_other_columns_than_predicates_are_refused(line):
     expected = (
-        r"^some.conll: there must be a column of brackets for each predicate. Received: [02] for 1 "
-        r"predicates in 'Stop'$"
+        r"^some.conll: every line must have five columns, and one of brackets for each predicate .* "
+        r"Received: [356] columns from \['1', 'Stop', .*\] on$"
     )
     with pytest.raises(ValueError, match=expected):
-        semantic_roles.examples_of(lines, "some.conll")
+        semantic_roles.examples_of([line, ""], "some.conll")
