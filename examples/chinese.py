@@ -37,9 +37,10 @@ def main(argv=None):
     """Trains, measures, and reports precision, recall and F1 of whole entities."""
     options = parse(__doc__, argv, "ner_uner_chinese_gsdsimp", epochs=8, model="elmo_tiny_zh")
     train, dev, test = [SMOKE] * 3 if options.smoke else read(options.data)
+    # All that occur: a rare label may be in the test alone.
+    kinds = sorted({label for part in (train, dev, test) for _, row in part for label in row})
     train = random.sample(train, min(len(train), options.max_examples))
     words, labels = zip(*train, strict=True)
-    kinds = sorted({label for sentence in labels for label in sentence})
 
     with progress_on_stderr():
         tagger = keras_elmo.TokenClassifier(options.model, labels=kinds, decoder="crf")

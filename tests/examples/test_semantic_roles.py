@@ -7,23 +7,23 @@ CAT = "The cat wants to drink milk".split()
 EXAMPLES = [
     ((CAT, 2), ["B-ARG0", "I-ARG0", "B-V", "B-ARG1", "I-ARG1", "I-ARG1"]),
     ((CAT, 4), ["O", "B-ARG0", "O", "O", "B-V", "B-ARG1"]),
-    ((["Dogs", "bark"], 1), ["B-ARG0", "B-V"]),
+    ((["Dogs", "bark", "loudly"], 1), ["B-ARG0", "B-V", "B-ARGM-MNR"]),
 ]
 
 
-def test_smoke(smoke):
+def test_smoke_and_a_role_of_the_test_alone(smoke):
     result = smoke("semantic_roles")
-    assert (result["num_train"], result["num_test"]) == (3, 3)
+    assert (result["num_train"], result["num_test"]) == (2, 3)
     assert all(0 <= result[name] <= 1 for name in ("f1", "precision", "recall"))
     assert result["answer"][2][0] == "gave"
 
 
 def test_read(tmp_path):
-    for part in ("train", "dev", "test"):
+    for part in ("train", "test"):
         path = tmp_path / f"en_ewt-propbank-{part}.conll.xz"
         path.write_bytes(lzma.compress(semantic_roles.SMOKE.encode()))
-    train, dev, test = semantic_roles.read(tmp_path)
-    assert train == dev == test == EXAMPLES
+    train, test = semantic_roles.read(tmp_path)
+    assert train == test == EXAMPLES
 
 
 def test_brackets():
