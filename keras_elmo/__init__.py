@@ -22,6 +22,7 @@ from keras_elmo.models import ElmoModel as ElmoModel
 if _keras.backend.backend() == "tensorflow":
     from keras_elmo.elmo_embedding import ElmoEmbedding as ElmoEmbedding
     from keras_elmo.inference import Embedder as Embedder
+    from keras_elmo.tasks import PairClassifier as PairClassifier
     from keras_elmo.tasks import SemanticRoleLabeller as SemanticRoleLabeller
     from keras_elmo.tasks import TextClassifier as TextClassifier
     from keras_elmo.tasks import TokenClassifier as TokenClassifier
@@ -31,6 +32,7 @@ if _keras.backend.backend() == "tensorflow":
 _TENSORFLOW_ONLY = (
     "ElmoEmbedding",
     "Embedder",
+    "PairClassifier",
     "SemanticRoleLabeller",
     "TextClassifier",
     "TokenClassifier",

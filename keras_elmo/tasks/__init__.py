@@ -2,6 +2,7 @@
 
 from keras_elmo.tasks.forgetting_report import ForgettingReport as ForgettingReport
 from keras_elmo.tasks.gradual_unfreezing import GradualUnfreezing as GradualUnfreezing
+from keras_elmo.tasks.pair_classifier import PairClassifier as PairClassifier
 from keras_elmo.tasks.semantic_role_labeller import SemanticRoleLabeller as SemanticRoleLabeller
 from keras_elmo.tasks.task import Task as Task
 from keras_elmo.tasks.text_classifier import TextClassifier as TextClassifier

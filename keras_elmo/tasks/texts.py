@@ -29,6 +29,22 @@ def as_list(name: str, values: Any) -> list:
     return list(values)
 
 
+def two_texts(pairs: Sequence[Any], first: str, second: str) -> tuple[list[str], list[str]]:
+    """Pairs of texts as two lists.
+
+    Raises:
+        ValueError: if one is no pair of strings; the message says that the pairs are of `first` and `second`.
+    """
+    for number, pair in enumerate(pairs):
+        is_pair = isinstance(pair, list | tuple | np.ndarray) and len(pair) == 2
+        if not is_pair or not all(isinstance(text, str) for text in pair):
+            raise ValueError(
+                f"`x` must hold pairs of strings, ({first}, {second}). "
+                f"Received: {reprlib.repr(pair)} as number {number} from 0"
+            )
+    return [text for text, _ in pairs], [text for _, text in pairs]
+
+
 def string_tensor(texts: Sequence[Any], name: str = "x") -> tf.Tensor:
     """Sentences as a string tensor (batch,); halves of surrogate pairs, which UTF-8 cannot write, are dropped."""
     strange = next((k for k, text in enumerate(texts) if not isinstance(text, str)), None)
@@ -52,7 +68,8 @@ def ragged_words(sentences: Sequence[Any], name: str = "x") -> tf.RaggedTensor:
                 f"{number} from 0. Cut plain text by `keras_elmo.tokenize_sentences`."
             )
     words = string_tensor([word for sentence in sentences for word in sentence])
-    return tf.RaggedTensor.from_row_lengths(words, [len(sentence) for sentence in sentences])
+    lengths = np.array([len(sentence) for sentence in sentences], np.int64)
+    return tf.RaggedTensor.from_row_lengths(words, lengths)
 
 
 def cut_sentences(text: tf.Tensor, tokenizer: str) -> dict[str, tf.RaggedTensor]:
@@ -70,7 +87,8 @@ def columns(found: dict[str, tf.RaggedTensor], prefix: str = "") -> dict[str, li
     """Columns of a `Table`, with the number of entries of each."""
     made = {}
     for name, ragged in found.items():
-        made[prefix + name] = np.split(ragged.values.numpy(), ragged.row_splits.numpy()[1:-1])
+        rows = np.split(ragged.values.numpy(), ragged.row_splits.numpy()[1:-1])
+        made[prefix + name] = rows[: ragged.nrows()]  # of no texts `split` makes one
         if name in _LENGTHS:
             made[prefix + _LENGTHS[name]] = list(ragged.row_lengths().numpy().astype(np.int32))
     return made
@@ -80,11 +98,11 @@ def tensors(found: dict[str, tf.RaggedTensor], prefix: str = "") -> dict[str, tf
     """The same as padded tensors, for a graph."""
     made = {}
     for name, ragged in found.items():
-        padding = -1 if name == "token_words" else None
+        padding = tf.constant(-1) if name == "token_words" else tf.zeros([], ragged.dtype)
         dense = ragged.to_tensor(padding)
         # One column at least: Keras' LSTM takes no sentences without any.
         missing = tf.maximum(1 - tf.shape(dense)[1], 0)
-        fill = tf.fill([tf.shape(dense)[0], missing], "" if padding is None else padding)
+        fill = tf.fill([tf.shape(dense)[0], missing], padding)
         made[prefix + name] = tf.concat([dense, fill], axis=1)
         if name in _LENGTHS:
             made[prefix + _LENGTHS[name]] = tf.cast(ragged.row_lengths(), tf.int32)

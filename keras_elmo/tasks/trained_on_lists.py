@@ -130,6 +130,8 @@ class TrainedOnLists(keras.Model):
 
     def _predict(self, data: Table, batch_size: int, verbose: str | int) -> list[dict[str, Any]]:
         """The outputs of `call` for each example, padded to the longest of its batch."""
+        if not len(data):
+            return []
         forward = self._forward(data)
         outputs: list[dict[str, Any]] = [{}] * len(data)
         bar = keras.utils.Progbar(
