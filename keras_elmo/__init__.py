@@ -24,6 +24,7 @@ if _keras.backend.backend() == "tensorflow":
     from keras_elmo.inference import Embedder as Embedder
     from keras_elmo.tasks import PairClassifier as PairClassifier
     from keras_elmo.tasks import SemanticRoleLabeller as SemanticRoleLabeller
+    from keras_elmo.tasks import SpanSelector as SpanSelector
     from keras_elmo.tasks import TextClassifier as TextClassifier
     from keras_elmo.tasks import TokenClassifier as TokenClassifier
     from keras_elmo.text import as_strings as as_strings
@@ -34,6 +35,7 @@ _TENSORFLOW_ONLY = (
     "Embedder",
     "PairClassifier",
     "SemanticRoleLabeller",
+    "SpanSelector",
     "TextClassifier",
     "TokenClassifier",
     "as_strings",
