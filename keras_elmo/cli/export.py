@@ -103,6 +103,8 @@ def _keras_model(path: str, labels: list[str] | None) -> Any:
         ) from error
     if not labels:
         return model
+    if hasattr(model, "serving_signatures"):
+        raise ValueError(f"{path} says itself what it serves: leave `--labels` out.")
     is_tagger = [len(tensor.shape) for tensor in model.outputs] == [3]
     return (LabelledTagger if is_tagger else LabelledClassifier)(model, labels)
 

@@ -1,5 +1,6 @@
 """The layer outputs of a frozen biLM, computed once for all epochs."""
 
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -47,6 +48,7 @@ def _rows(texts: list[np.ndarray], encoder: WordEncoder, verbose: bool) -> list[
     elmo = encoder.elmo_model
     num_values = elmo.projection_dim * (1 + 2 * elmo.num_layers)
     ends = np.cumsum(lengths + 2)
+    _check_room(int(ends[-1]) * num_values * np.dtype(np.float32).itemsize)
     # It has no name and goes away with the last of its views.
     with tempfile.TemporaryFile() as file:
         vectors = np.memmap(file, np.float32, shape=(int(ends[-1]), num_values))
@@ -71,6 +73,17 @@ def _rows(texts: list[np.ndarray], encoder: WordEncoder, verbose: bool) -> list[
             rows[place][-1] = values[-1]
         bar.add(len(batch))
     return rows
+
+
+def _check_room(num_bytes: int) -> None:
+    """Raises `OSError` if the vectors do not fit: to write beyond a full disk would end the process."""
+    folder = tempfile.gettempdir()
+    free = shutil.disk_usage(folder).free
+    if num_bytes > free:
+        raise OSError(
+            f"The vectors of the texts need {num_bytes / 1e9:.1f} GB, and {folder} has {free / 1e9:.1f} GB free. Name "
+            "another folder in the environment variable TMPDIR, or give `cache_vectors=False`."
+        )
 
 
 def _batches(lengths: np.ndarray) -> Iterator[np.ndarray]:

@@ -6,7 +6,7 @@ from typing import Any
 import keras
 
 from keras_elmo.models import BidirectionalLanguageModel
-from keras_elmo.training import evaluate
+from keras_elmo.training.evaluate import evaluate
 
 
 class ForgettingReport(keras.callbacks.Callback):

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from keras_elmo.labels import Labels
 from keras_elmo.tasks.task import Task
+from keras_elmo.tasks.texts import as_list
 
 
 class LabelledTask(Task):
@@ -55,7 +56,7 @@ class LabelledTask(Task):
             batch_size: Texts in a batch. Defaults to 32.
             verbose: As in Keras.
         """
-        outputs = self._predict(self._inputs(x), batch_size, verbose)
+        outputs = self._predict(as_list("x", x), batch_size, verbose)
         logits = np.array([output["logits"] for output in outputs], np.float32)
         return tf.nn.softmax(logits.reshape(-1, len(self._labels))).numpy()
 
@@ -91,7 +92,7 @@ class LabelledTask(Task):
             )
             raise self._refused
 
-    def load_weights(self, filepath: Any, **kwargs: Any) -> None:
+    def load_weights(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
         """Loads weights as Keras does, and refuses those of other labels.
 
         Raises:
@@ -99,7 +100,7 @@ class LabelledTask(Task):
         """
         self._refused = None
         try:
-            super().load_weights(filepath, **kwargs)
+            super().load_weights(filepath, *args, **kwargs)
         except ValueError as error:
             raise (self._refused or error) from None
 

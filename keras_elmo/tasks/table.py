@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-# What stands where a row is shorter than the longest of its batch; 0 or "" if nothing is said here.
-_PADDING = {"token_words": -1}
 LAYER_OUTPUTS = "layer_outputs"
 # Training batches are put together from so many batches' worth of examples of about the same length.
 _BATCHES_SORTED_TOGETHER = 16
@@ -46,6 +44,11 @@ class Table:
                 shape[-1] = value.shape[-1]
             specs[name] = tf.TensorSpec(shape, dtype)
         return specs
+
+
+def padding_of(name: str) -> int:
+    """What stands where a row of numbers is shorter than the longest of its batch."""
+    return -1 if name.endswith("token_words") else 0
 
 
 def by_size(sizes: np.ndarray, batch_size: int) -> Iterator[np.ndarray]:
@@ -98,7 +101,7 @@ def _padded(values: list[Any], name: str) -> np.ndarray:
     longest = max(1, *map(len, values))
     if name.endswith(LAYER_OUTPUTS):
         return _padded_layer_outputs(values)
-    padding = b"" if first.dtype == object else _PADDING.get(name.rpartition("/")[2], 0)
+    padding = b"" if first.dtype == object else padding_of(name)
     batch = np.full((len(values), longest), padding, first.dtype)
     for row, value in zip(batch, values, strict=True):
         row[: len(value)] = value

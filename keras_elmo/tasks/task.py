@@ -177,6 +177,12 @@ class Task(TrainedOnLists):
         self.update_multipliers.after_step(before)
         return logs
 
+    def test_step(self, data):
+        """Keras' step; the language model's loss is one of training alone."""
+        logs = super().test_step(data)
+        logs.pop("language_model_loss", None)
+        return logs
+
     def compute_loss(
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True, **kwargs
     ):
@@ -237,11 +243,25 @@ class Task(TrainedOnLists):
         model = keras.saving.deserialize_keras_object(config["model_or_preset"])
         return cls(**{**config, "model_or_preset": model})
 
-    def load_weights(self, filepath: Any, **kwargs: Any) -> None:
-        """Loads weights as Keras does, and the state of the optimizer with them."""
+    def save(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
+        """Saves the whole head as Keras does; loading needs `import keras_elmo`, no preset and no network."""
+        self._build_optimizer()
+        super().save(filepath, *args, **kwargs)
+
+    def save_weights(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
+        """Saves the weights as Keras does."""
+        self._build_optimizer()
+        super().save_weights(filepath, *args, **kwargs)
+
+    def load_weights(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
+        """Loads weights as Keras does."""
+        self._build_optimizer()
+        super().load_weights(filepath, *args, **kwargs)
+
+    def _build_optimizer(self) -> None:
+        """So that a head before its first step has the same optimizer as one behind it, and Keras does not warn."""
         if not self.optimizer.built:
             self.optimizer.build(self.trainable_variables)
-        super().load_weights(filepath, **kwargs)
 
     def build_from_config(self, config):
         """Nothing: all weights were made with the model."""

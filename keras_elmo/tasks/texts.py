@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from keras_elmo.tasks.table import padding_of
 from keras_elmo.tasks.word_pieces import word_pieces
 from keras_elmo.text import tokenize
 
@@ -68,8 +69,7 @@ def ragged_words(sentences: Sequence[Any], name: str = "x") -> tf.RaggedTensor:
                 f"{number} from 0. Cut plain text by `keras_elmo.tokenize_sentences`."
             )
     words = string_tensor([word for sentence in sentences for word in sentence])
-    lengths = np.array([len(sentence) for sentence in sentences], np.int64)
-    return tf.RaggedTensor.from_row_lengths(words, lengths)
+    return tf.RaggedTensor.from_row_lengths(words, [len(sentence) for sentence in sentences])
 
 
 def cut_sentences(text: tf.Tensor, tokenizer: str) -> dict[str, tf.RaggedTensor]:
@@ -87,8 +87,7 @@ def columns(found: dict[str, tf.RaggedTensor], prefix: str = "") -> dict[str, li
     """Columns of a `Table`, with the number of entries of each."""
     made = {}
     for name, ragged in found.items():
-        rows = np.split(ragged.values.numpy(), ragged.row_splits.numpy()[1:-1])
-        made[prefix + name] = rows[: ragged.nrows()]  # of no texts `split` makes one
+        made[prefix + name] = np.split(ragged.values.numpy(), ragged.row_splits.numpy()[1:-1])
         if name in _LENGTHS:
             made[prefix + _LENGTHS[name]] = list(ragged.row_lengths().numpy().astype(np.int32))
     return made
@@ -98,7 +97,7 @@ def tensors(found: dict[str, tf.RaggedTensor], prefix: str = "") -> dict[str, tf
     """The same as padded tensors, for a graph."""
     made = {}
     for name, ragged in found.items():
-        padding = tf.constant(-1) if name == "token_words" else tf.zeros([], ragged.dtype)
+        padding = tf.constant("" if ragged.dtype == tf.string else padding_of(name), ragged.dtype)
         dense = ragged.to_tensor(padding)
         # One column at least: Keras' LSTM takes no sentences without any.
         missing = tf.maximum(1 - tf.shape(dense)[1], 0)

@@ -17,7 +17,14 @@ from keras_elmo.layers.crf import bio_transitions
 from keras_elmo.models import BidirectionalLanguageModel, ElmoModel
 from keras_elmo.tasks.entities import are_entities, both_kinds, entity_scores, to_iob2
 from keras_elmo.tasks.labelled_task import LabelledTask
-from keras_elmo.tasks.texts import columns, cut_sentences, cut_words, ragged_words, tensors
+from keras_elmo.tasks.texts import (
+    as_list,
+    columns,
+    cut_sentences,
+    cut_words,
+    ragged_words,
+    tensors,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_elmo")
@@ -106,7 +113,7 @@ class TokenClassifier(LabelledTask):
         Returns:
             float32 arrays (num_words, num_labels), one for each sentence.
         """
-        outputs = self._predict(self._inputs(x), batch_size, verbose)
+        outputs = self._predict(as_list("x", x), batch_size, verbose)
         return [
             self._probabilities(output["logits"][np.newaxis], output["mask"][np.newaxis]).numpy()[
                 0

@@ -126,12 +126,15 @@ class TrainedOnLists(keras.Model):
         Returns:
             A list with the answer to each, see the class.
         """
-        return self._decoded(self._predict(self._inputs(x), batch_size, verbose))
+        return self._decoded(self._predict(as_list("x", x), batch_size, verbose))
 
-    def _predict(self, data: Table, batch_size: int, verbose: str | int) -> list[dict[str, Any]]:
+    def _predict(
+        self, x: list | Table, batch_size: int, verbose: str | int
+    ) -> list[dict[str, Any]]:
         """The outputs of `call` for each example, padded to the longest of its batch."""
-        if not len(data):
+        if not len(x):
             return []
+        data = x if isinstance(x, Table) else self._inputs(x)
         forward = self._forward(data)
         outputs: list[dict[str, Any]] = [{}] * len(data)
         bar = keras.utils.Progbar(
@@ -175,8 +178,8 @@ class TrainedOnLists(keras.Model):
                 )
         return data, Table(columns, data.sizes)
 
-    def _inputs(self, x: Any) -> Table:
-        columns = self._columns(as_list("x", x))
+    def _inputs(self, x: list) -> Table:
+        columns = self._columns(x)
         lengths = [[len(text) for text in columns[f"{prefix}tokens"]] for prefix in self._PREFIXES]
         return Table(columns, np.sum(lengths, axis=0, dtype=int))
 

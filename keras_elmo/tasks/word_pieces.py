@@ -34,10 +34,11 @@ def word_pieces(words: tf.RaggedTensor, tokenizer: str) -> WordPieces:
         >>> pieces.tokens.to_list()[0], pieces.words.to_list()
         ([b'Mr.', b'Li', b'can', b'not', b'go'], [[0, 1, 2, 2, 3], [0, 0]])
     """
-    text = tf.strings.reduce_join(words, axis=-1, separator=" ")
+    # A space before each word, not a separator: TensorFlow leaves that out behind empty words at the beginning.
+    text = tf.strings.reduce_join(words.with_values(" " + words.values), axis=-1)
     tokens, starts, _ = tokenize_with_offsets(text, tokenizer)
     lengths = words.with_values(tf.cast(tf.strings.length(words.values), tf.int64) + 1)
-    # Where each word ends, in bytes of its own sentence, the space behind it included.
+    # Where each word ends, in bytes of its own sentence, the space before it included.
     ends = tf.cumsum(lengths.values)
     before = tf.gather(tf.concat([[0], ends], axis=0), words.row_splits[:-1])
     # All sentences' places in one row, in which each sentence begins where the one before ended.
