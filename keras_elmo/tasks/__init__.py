@@ -1,5 +1,6 @@
 """Heads on ELMo that take strings and answer with names; see `Task` for the ways to use ELMo."""
 
+from keras_elmo.tasks.answer_scores import answer_scores as answer_scores
 from keras_elmo.tasks.forgetting_report import ForgettingReport as ForgettingReport
 from keras_elmo.tasks.gradual_unfreezing import GradualUnfreezing as GradualUnfreezing
 from keras_elmo.tasks.pair_classifier import PairClassifier as PairClassifier

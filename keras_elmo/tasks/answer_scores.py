@@ -11,9 +11,7 @@ _WORD = re.compile(rf"[{_HAN}]|[^\s{_HAN}]+")
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 
 
-def answer_scores(
-    predicted: Sequence[str], answers: Sequence[Sequence[str]]
-) -> dict[str, float]:
+def answer_scores(predicted: Sequence[str], answers: Sequence[Sequence[str]]) -> dict[str, float]:
     """The mean exact match and F1 of answers, each from 0 to 1, as SQuAD measures them.
 
     Two answers match exactly if their `answer_words` are the same; F1 counts the words that they share. What is

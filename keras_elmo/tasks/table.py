@@ -15,7 +15,8 @@ class Table:
     """Columns by name, each with a value for every example: a number, or an array of any length.
 
     Args:
-        columns: The columns, all of the same length, of NumPy scalars, bytes or arrays; strings in arrays are bytes in object arrays.
+        columns: The columns, all of the same length, of NumPy scalars, bytes, or arrays, which
+            hold strings as bytes and objects.
         sizes: How large each example is, for putting those of about the same size into a batch.
     """
 

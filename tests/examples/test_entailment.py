@@ -1,0 +1,50 @@
+"""The example of entailment."""
+
+import json
+import lzma
+
+import entailment
+import pytest
+
+
+def test_smoke(capsys):
+    result = entailment.main(["--smoke"])
+    out = capsys.readouterr().out
+    assert json.loads(out) == result
+    assert set(result) == {
+        "accuracy",
+        "most_frequent_label",
+        "num_training",
+        "num_test",
+        "seconds",
+    }
+    assert result["most_frequent_label"] == 0.3333
+
+
+def write(file, text):
+    file.write_bytes(lzma.compress(text.encode()))
+    return file
+
+
+def test_reader(tmp_path):
+    file = write(
+        tmp_path / "snli_dev.tsv.xz",
+        "gold_label\tsentence1\tsentence2\nneutral\tA \"b\tC .\n-\tD\tE\nentailment\tF '\tÉ\n",
+    )
+    assert entailment.read_pairs(file) == [
+        (('A "b', "C ."), "neutral"),
+        (("F '", "É"), "entailment"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("gold_label\tsentence1\nneutral\tA\n", "snli.xz, line 1: there is no column sentence2"),
+        ("", "snli.xz, line 1: there is no column gold_label"),
+        ("gold_label\tsentence1\tsentence2\nneutral\tA\tB\nneutral\tA\n", "snli.xz, line 3: "),
+    ],
+)
+def test_reader_says_what_is_wrong(tmp_path, text, message):
+    with pytest.raises(SystemExit, match=message):
+        entailment.read_pairs(write(tmp_path / "snli.xz", text))
