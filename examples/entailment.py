@@ -51,7 +51,7 @@ def read_pairs(file):
 
 def main(argv=None):
     """Trains, measures and reports."""
-    options = parse(__doc__, argv, "nli_snli", epochs=8)
+    options = parse(__doc__, argv, "nli_snli", epochs=10)
     if options.smoke:
         training, test = SMOKE, SMOKE
     else:

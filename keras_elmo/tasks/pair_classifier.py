@@ -89,20 +89,19 @@ class PairClassifier(LabelledTask):
         found = attended(scores, hypothesis, hypothesis_mask)
         found_back = attended(tf.transpose(scores, [0, 2, 1]), premise, premise_mask)
         pooled = [
-            self._compared(premise, found, premise_mask, training),
-            self._compared(hypothesis, found_back, hypothesis_mask, training),
+            self._compared(premise, found, premise_mask),
+            self._compared(hypothesis, found_back, hypothesis_mask),
         ]
         combined = self.combine(self.drop(tf.concat(pooled, axis=-1), training=training))
         return {"logits": self.classify(self.drop(combined, training=training))}
 
-    def _compared(self, vectors, aligned, mask, training):
+    def _compared(self, vectors, aligned, mask):
         both = tf.concat([vectors, aligned, vectors - aligned, vectors * aligned], axis=-1)
-        compared = self.compare(self.drop(both, training=training))
-        return mean_and_max(compared, mask)
+        return mean_and_max(self.compare(both), mask)
 
     def _columns(self, x):
         texts = map(string_tensor, two_texts(x, "premise", "hypothesis"))
-        found = {}
+        found: dict[str, Any] = {}
         for prefix, text in zip(self._PREFIXES, texts, strict=True):
             found |= columns(cut_sentences(text, self.tokenizer), prefix)
         return found
@@ -122,7 +121,7 @@ class PairClassifier(LabelledTask):
             ]
         )
         def default(premise, hypothesis):
-            inputs = {}
+            inputs: dict[str, Any] = {}
             for prefix, text in zip(self._PREFIXES, (premise, hypothesis), strict=True):
                 inputs |= tensors(cut_sentences(text, self.tokenizer), prefix)
             return named(tf.nn.softmax(self(inputs, training=False)["logits"]), self.labels)

@@ -111,7 +111,7 @@ class SpanSelector(Task):
         )
         # Where nothing is asked, nothing answers.
         passage_mask &= tf.reduce_any(question_mask, axis=1, keepdims=True)
-        compared = self._compared(question, question_mask, passage, passage_mask, training)
+        compared = self._compared(question, question_mask, passage, passage_mask)
         read = self.modelling_lstm(compared, mask=passage_mask, training=training)
         read = tf.where(passage_mask[:, :, tf.newaxis], read, 0)
         words = self.drop(tf.concat([compared, read], axis=-1), training=training)
@@ -143,13 +143,13 @@ class SpanSelector(Task):
         is_same = words[:, :, tf.newaxis] == others[:, tf.newaxis]
         return tf.cast(tf.reduce_any(is_same, axis=2, keepdims=True), tf.float32)
 
-    def _compared(self, question, question_mask, passage, passage_mask, training):
+    def _compared(self, question, question_mask, passage, passage_mask):
         scores = tf.matmul(self.attend(passage), self.attend(question), transpose_b=True)
         asked = attended(scores, question, question_mask)
         scores = tf.where(question_mask[:, tf.newaxis], scores, scores.dtype.min)
         found = attended(tf.reduce_max(scores, axis=2)[:, tf.newaxis], passage, passage_mask)
         both = tf.concat([passage, asked, passage * asked, passage * found], axis=-1)
-        return self.compare(self.drop(both, training=training))
+        return self.compare(both)
 
     def _read(self, question, passage):
         """What is read of texts, strings (batch,), and the bytes where each position begins and ends."""

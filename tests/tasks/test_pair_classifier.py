@@ -22,15 +22,15 @@ UNEVEN = [("the cat sat .", "a dog"), ("", "a"), ("good", ""), ("", ""), ("a fil
 
 
 def head_of(model, **arguments):
-    return PairClassifier(model, LABELS, **{"lstm_units": 4, "hidden_units": 16, **arguments})
+    return PairClassifier(model, LABELS, **{"lstm_units": 8, "hidden_units": 16, **arguments})
 
 
 @pytest.fixture(scope="module")
 def trained():
     keras.utils.set_random_seed(1)
     head = head_of(make_elmo(), dropout=0.0)
-    head.compile(keras.optimizers.Adam(0.03))
-    head.fit(PAIRS, ANSWERS, epochs=60, verbose=0)
+    head.compile(keras.optimizers.Adam(0.02))
+    head.fit(PAIRS, ANSWERS, epochs=120, verbose=0)
     return head
 
 

@@ -76,7 +76,7 @@ def test_answers_are_cut_by_bytes(trained):
 
 
 def test_several_right_answers(trained):
-    wrong = {"text": "the", "answer_start": PASSAGE.index("the")}
+    wrong = {"text": "sat .", "answer_start": PASSAGE.index("sat .")}
     scores = trained.evaluate(X, [[wrong, Y[0]], Y[1], Y[2], [], None, [wrong]], verbose=0)
     assert scores["exact_match"] == pytest.approx(5 / 6)
     # The first is what is learned.
@@ -92,7 +92,7 @@ def test_several_right_answers(trained):
         ("Ann is in Rome.", "Rome", "Rome"),
         ("Ann is in Rome.", "is in", "is in"),
         ("in the 1970s", "1970", "1970s"),
-        ("She can't go", "can", "ca"),
+        ("She can't go", "can", "can't"),
         ("Ann, 34", "Ann, 34", "Ann, 34"),
         ("Ann ", "Ann ", "Ann"),
         ("😀 Ann Änne\u2028住在北京市。", "北京", "北京"),
@@ -180,7 +180,8 @@ def test_best_span_is_that_of_brute_force(max_length):
     random = np.random.default_rng(max_length)
     start_logits, end_logits = random.normal(size=(2, 20, 8)).astype("float32") * 2
     start_logits[:, 6:] = end_logits[:, 6:] = np.finfo("float32").min
-    found = [value.numpy() for value in best_span(start_logits, end_logits, max_length)]
+    logits = tf.constant(start_logits), tf.constant(end_logits)
+    found = [value.numpy() for value in best_span(*logits, max_length)]
     allowed = [(0, 0)] + [
         (i, j) for i in range(1, 6) for j in range(i, 6) if j - i + 1 <= max_length
     ]
