@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_elmo import ElmoEmbedding, ElmoModel, presets
+from keras_elmo import ElmoEmbedding, ElmoModel, TokenClassifier, presets
 
 SMALL = {
     "filters": [[1, 4]],
@@ -83,6 +83,24 @@ def test_a_tagger(command, tmp_path):
     assert result.code == 0
     served = tf.saved_model.load(tmp_path / "out/1").signatures["default"]
     assert served(tf.constant(["It's here."]))["label"].shape == (1, 4)
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+def test_a_head(command, refused, tmp_path):
+    """A tagger with names of its own: trained, saved, exported, called; without a word about its optimizer."""
+    head = TokenClassifier(ElmoModel(**SMALL), ["N", "V"], lstm_units=4)
+    head.fit([["Birds", "fly"]], [["N", "V"]], verbose=0)
+    head.save(tmp_path / "tagger.keras")
+    result = command("export", tmp_path / "tagger.keras", tmp_path / "out")
+    assert result.code == 0
+    assert "optimizer" not in result.err
+    assert description(tmp_path / "out/1")["labels"] == ["N", "V"]
+    served = tf.saved_model.load(tmp_path / "out/1").signatures["default"]
+    assert served(tf.constant(["Birds fly"]))["label"].numpy().astype(str).tolist() == head.predict(
+        [["Birds", "fly"]], verbose=0
+    )
+    line = refused("export", tmp_path / "tagger.keras", tmp_path / "out", "--labels", "a", "b")
+    assert "tagger.keras says itself what it serves: leave `--labels` out" in line
 
 
 def test_mistakes(refused, classifier, tmp_path):

@@ -1,6 +1,8 @@
 """Text as it lies on disk: files in; sentences, vocabularies and batches to train on out."""
 
 from keras_elmo.corpus.batch import Batch as Batch
+from keras_elmo.corpus.column_files import LabelledSentence as LabelledSentence
+from keras_elmo.corpus.column_files import read_columns as read_columns
 from keras_elmo.corpus.negatives import Negatives as Negatives
 from keras_elmo.corpus.negatives import expected_counts as expected_counts
 from keras_elmo.corpus.negatives import log_uniform_probabilities as log_uniform_probabilities

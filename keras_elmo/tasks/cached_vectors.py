@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from keras_elmo.tasks.table import LAYER_OUTPUTS, Table
 from keras_elmo.tasks.word_encoder import WordEncoder
@@ -52,22 +51,13 @@ def _rows(texts: list[np.ndarray], encoder: WordEncoder, verbose: bool) -> list[
     # It has no name and goes away with the last of its views.
     with tempfile.TemporaryFile() as file:
         vectors = np.memmap(file, np.float32, shape=(int(ends[-1]), num_values))
-    compute = tf.function(
-        encoder.flat_layer_outputs,
-        input_signature=[
-            {
-                "tokens": tf.TensorSpec([None, None], tf.string),
-                "sequence_len": tf.TensorSpec([None], tf.int32),
-            }
-        ],
-    )
     rows = [vectors[end - length - 2 : end] for end, length in zip(ends, lengths, strict=True)]
     bar = keras.utils.Progbar(len(texts), unit_name="sentence", verbose=int(verbose))
     if verbose:
         print("Vectors of the frozen biLM, once for all epochs:", file=sys.stdout)
     table = Table({"tokens": texts, "sequence_len": lengths.astype(np.int32)}, lengths)
     for batch in _batches(lengths):
-        found = compute(table.batch(batch)).numpy()
+        found = encoder.flat_layer_outputs(table.batch(batch)).numpy()
         for place, values in zip(batch, found, strict=True):
             rows[place][:-1] = values[: len(rows[place]) - 1]
             rows[place][-1] = values[-1]

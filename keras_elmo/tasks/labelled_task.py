@@ -33,19 +33,6 @@ class LabelledTask(Task):
         """The names of the labels, in the order of the probabilities."""
         return list(self._labels.names)
 
-    def fit(self, x: Any, y: Any = None, *args: Any, **kwargs: Any):  # type: ignore[override]
-        """Trains the head; see `Task.fit`.
-
-        Raises:
-            ValueError: besides, if all labels are the same.
-        """
-        if isinstance(y, list | tuple | np.ndarray) and len(y) and self._all_the_same(y):
-            raise ValueError(
-                "`y` must hold two different labels at least, to learn to tell them apart. "
-                f"Received: {y[0]!r:.80} alone"
-            )
-        return super().fit(x, y, *args, **kwargs)
-
     def predict_probabilities(
         self, x: Any, batch_size: int = 32, verbose: str | int = "auto"
     ) -> np.ndarray:
@@ -60,8 +47,13 @@ class LabelledTask(Task):
         logits = np.array([output["logits"] for output in outputs], np.float32)
         return tf.nn.softmax(logits.reshape(-1, len(self._labels))).numpy()
 
-    def _all_the_same(self, y) -> bool:
-        return all(label == y[0] for label in y)
+    def _check_learnable(self, targets):
+        ids = np.unique(np.concatenate([np.atleast_1d(ids) for ids in targets.columns["labels"]]))
+        if len(ids) < 2:
+            raise ValueError(
+                "`y` must hold two different labels at least, to learn to tell them apart. "
+                f"Received: {self._labels.names[ids[0]]!r} alone"
+            )
 
     def _targets(self, x, y):
         return {"labels": np.array(self._labels.ids(y), np.int32)}
@@ -71,7 +63,7 @@ class LabelledTask(Task):
 
     def _accuracy(self, y, outputs):
         found = tf.argmax(outputs["logits"], axis=-1, output_type=tf.int32)
-        return tf.cast(found == y["labels"], tf.float32), None
+        return tf.cast(found == y["labels"], tf.float32)
 
     def _decoded(self, outputs):
         return [self._labels.names[int(np.argmax(output["logits"]))] for output in outputs]

@@ -21,7 +21,7 @@ from keras_elmo.text.tokenizer import check_tokenizer
 class Task(TrainedOnLists):
     """A head on ELMo that takes strings and answers with names: the base of all of them.
 
-    It is compiled with Adam as it is made; `compile` with another optimizer changes that. The ways to use ELMo:
+    It is trained with Adam, unless `compile` says otherwise. The ways to use ELMo:
 
     - *Features* (default): the biLM stays as it was trained, and the mix of its layers is learned. `fit` runs the biLM
       over the training data once, and not once an epoch.
@@ -138,7 +138,6 @@ class Task(TrainedOnLists):
         self.accuracy_tracker = keras.metrics.Mean(name="accuracy")
         self.supports_jit = False
         self.built = True
-        self.compile("adam")
 
     @property
     def _has_trained_bilm(self) -> bool:
@@ -194,7 +193,7 @@ class Task(TrainedOnLists):
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
         """The accuracy."""
-        self.accuracy_tracker.update_state(*self._accuracy(y, y_pred))
+        self.accuracy_tracker.update_state(self._accuracy(y, y_pred))
         return self.get_metrics_result()
 
     # === Weights and saving ===
@@ -260,7 +259,7 @@ class Task(TrainedOnLists):
 
     def _build_optimizer(self) -> None:
         """So that a head before its first step has the same optimizer as one behind it, and Keras does not warn."""
-        if not self.optimizer.built:
+        if self.compiled and not self.optimizer.built:
             self.optimizer.build(self.trainable_variables)
 
     def build_from_config(self, config):

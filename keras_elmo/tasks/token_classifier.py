@@ -130,10 +130,6 @@ class TokenClassifier(LabelledTask):
             return self.crf.marginals(logits, mask)
         return tf.nn.softmax(logits)
 
-    def _all_the_same(self, y):
-        first = next((label for labels in y for label in labels), None)
-        return all(label == first for labels in y for label in labels)
-
     def _columns(self, x):
         return columns(cut_words(ragged_words(x), self.tokenizer))
 
@@ -169,7 +165,8 @@ class TokenClassifier(LabelledTask):
         return losses * tf.cast(tf.shape(mask)[0], tf.float32) / tf.maximum(num_words, 1.0)
 
     def _accuracy(self, y, outputs):
-        return tf.cast(outputs["tags"] == y["labels"], tf.float32), outputs["mask"]
+        # All words of the batch alike: Keras' own weights would count each sentence as one.
+        return tf.boolean_mask(tf.cast(outputs["tags"] == y["labels"], tf.float32), outputs["mask"])
 
     def _decoded(self, outputs):
         return [[self.labels[tag] for tag in output["tags"][output["mask"]]] for output in outputs]

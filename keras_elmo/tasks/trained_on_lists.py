@@ -59,9 +59,10 @@ class TrainedOnLists(keras.Model):
 
         Raises:
             ValueError: if there are not as many labels as texts, words or labels are no strings, a label is unknown,
-                or a text is empty.
+                a text is empty, or there is only one label.
         """
         data, targets = self._examples(x, y)
+        self._check_learnable(targets)
         weights = None if sample_weight is None else np.asarray(sample_weight, np.float32)
         if weights is not None and weights.shape != (len(data),):
             raise ValueError(
@@ -157,6 +158,8 @@ class TrainedOnLists(keras.Model):
         return self._forward_functions[names]
 
     def _examples(self, x: Any, y: Any) -> tuple[Table, Table]:
+        if not self.compiled:
+            self.compile("adam")
         if isinstance(x, tf.data.Dataset | keras.utils.PyDataset) or y is None:
             raise ValueError(
                 "`x` and `y` must be lists, of texts and of what is right for each. "
@@ -167,8 +170,8 @@ class TrainedOnLists(keras.Model):
             raise ValueError(
                 f"`x` and `y` must be equally many, and not none. Received: {len(x)} texts and {len(y)} labels"
             )
-        columns = self._targets(x, y)
         data = self._inputs(x)
+        columns = self._targets(x, y)
         for prefix in self._PREFIXES:
             lengths = np.array([len(text) for text in data.columns[f"{prefix}tokens"]])
             if not lengths.all():
@@ -201,12 +204,15 @@ class TrainedOnLists(keras.Model):
         """What is right, as columns of a `Table`."""
         raise NotImplementedError
 
+    def _check_learnable(self, targets: Table) -> None:
+        """Raises `ValueError` if there is nothing to learn."""
+
     def _example_losses(self, y: dict[str, tf.Tensor], outputs: dict[str, tf.Tensor]) -> tf.Tensor:
         """The losses of the examples of a batch, (batch,)."""
         raise NotImplementedError
 
-    def _accuracy(self, y, outputs) -> tuple[tf.Tensor, tf.Tensor | None]:
-        """What is right, 1 or 0, and what counts."""
+    def _accuracy(self, y: dict[str, tf.Tensor], outputs: dict[str, tf.Tensor]) -> tf.Tensor:
+        """What is right, 1 or 0, in a row."""
         raise NotImplementedError
 
     def _decoded(self, outputs: list[dict[str, Any]]) -> list:

@@ -1,5 +1,6 @@
 """WordEncoder: text to one vector a word, that has read the sentence: what all heads stand on."""
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -147,7 +148,20 @@ class WordEncoder(keras.layers.Layer):
             found = [tf.stop_gradient(layer) for layer in found]
         return found, mask
 
-    def flat_layer_outputs(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
+    @functools.cached_property
+    def flat_layer_outputs(self) -> Any:
+        """A graph from `tokens` and `sequence_len` to what may be given as `layer_outputs` afterwards."""
+        return tf.function(
+            self._flat_layer_outputs,
+            input_signature=[
+                {
+                    "tokens": tf.TensorSpec([None, None], tf.string),
+                    "sequence_len": tf.TensorSpec([None], tf.int32),
+                }
+            ],
+        )
+
+    def _flat_layer_outputs(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
         """The layer outputs side by side, layer 0 once, float32 (batch, num_tokens + 2, num_values)."""
         layers, _ = self.layer_outputs(inputs)
         half = layers[0][..., : self.elmo_model.projection_dim]

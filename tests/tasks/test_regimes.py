@@ -6,7 +6,10 @@ import pytest
 import tensorflow as tf
 from conftest_tasks import make_elmo, make_language_model, moved, values
 
+from keras_elmo import ElmoEmbedding, ScalarMix, as_strings, character_ids
+from keras_elmo.layers import RemoveSentenceBoundaries
 from keras_elmo.tasks import SemanticRoleLabeller, TextClassifier, TokenClassifier
+from keras_elmo.text import Tokenizer
 
 
 def trained(head, x, y, **arguments):
@@ -184,3 +187,45 @@ def test_padding_changes_no_answer(elmo, padding):
     alone = head.predict_probabilities([short], verbose=0)[0]
     beside = head.predict_probabilities([long, short], verbose=0)[1]
     np.testing.assert_allclose(alone, beside, atol=1e-6)
+
+
+# === The same in a functional model of one's own ===
+
+
+def fitted(model, x):
+    before = values(model.weights)
+    model.compile(keras.optimizers.Adam(0.05), "mse")
+    model.fit(x, np.array([[1.0], [0.0]], "float32"), verbose=0)
+    found = moved(before, model.weights)
+    return found, set(before) - found
+
+
+def test_word_vectors_beside_elmo_embedding(elmo):
+    text = keras.Input((), dtype="string")
+    tokens, sequence_len = Tokenizer()(text)
+    embedding = ElmoEmbedding(elmo, inputs="tokens")
+    lookup = keras.layers.StringLookup(vocabulary=["good", "bad"])
+    words = keras.layers.Embedding(lookup.vocabulary_size(), 3)
+    both = keras.layers.Concatenate()(
+        [embedding({"tokens": tokens, "sequence_len": sequence_len}), words(lookup(tokens))]
+    )
+    pooled = keras.layers.GlobalAveragePooling1D()(both)
+    dense = keras.layers.Dense(1)
+    model = keras.Model(text, dense(pooled))
+    found, left = fitted(model, as_strings(["a good film", "bad"]))
+    assert left == paths(elmo.token_encoder, elmo.bilm)
+    assert found == paths(elmo.scalar_mix, words, dense)
+
+
+def test_two_mixes_of_one_run(elmo):
+    ids = keras.Input((None, elmo.max_word_length), dtype="int32")
+    layer_outputs = elmo.bilm(elmo.token_encoder(ids))
+    mixes = [ScalarMix(l2=0.001), ScalarMix(l2=0.001)]
+    frozen = [keras.ops.stop_gradient(layer) for layer in layer_outputs]
+    below, above = (RemoveSentenceBoundaries()(mix(frozen)) for mix in mixes)
+    lstm, dense = keras.layers.LSTM(3, return_sequences=True), keras.layers.Dense(1)
+    both = keras.layers.Concatenate()([lstm(below), above])
+    model = keras.Model(ids, dense(keras.layers.GlobalAveragePooling1D()(both)))
+    found, left = fitted(model, character_ids(["a good film", "bad"]))
+    assert left == paths(elmo.token_encoder, elmo.bilm)
+    assert found == paths(*mixes, lstm, dense)
