@@ -15,7 +15,6 @@ import collections
 import csv
 import lzma
 import sys
-import time
 
 from command_line import parse, progress_on_stderr, report
 
@@ -59,7 +58,6 @@ def main(argv=None):
         test = read_pairs(options.data / "snli_test.tsv.xz")
     (x, y), (test_x, test_y) = (zip(*pairs, strict=True) for pairs in (training, test))
 
-    start = time.monotonic()
     classifier = keras_elmo.PairClassifier(
         options.model, labels=sorted(set(y)), tokenizer="whitespace", dropout=0.3
     )
@@ -70,9 +68,8 @@ def main(argv=None):
     return report(
         accuracy=round(scores["accuracy"], 4),
         most_frequent_label=round(test_y.count(most_frequent) / len(test_y), 4),
-        num_training=len(x),
+        num_train=len(x),
         num_test=len(test_x),
-        seconds=round(time.monotonic() - start, 1),
     )
 
 

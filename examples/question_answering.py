@@ -13,7 +13,6 @@ serves here, in the file `dev-v2.0.json.xz`; some articles are for training, the
 import json
 import lzma
 import sys
-import time
 import zlib
 
 from command_line import parse, progress_on_stderr, report
@@ -65,7 +64,6 @@ def main(argv=None):
         zip(*pairs, strict=True) for pairs in (training[: options.max_examples], test)
     )
 
-    start = time.monotonic()
     selector = keras_elmo.SpanSelector(options.model)
     with progress_on_stderr():
         selector.fit(x, y, epochs=1 if options.smoke else options.epochs, verbose=2)
@@ -78,9 +76,8 @@ def main(argv=None):
     return report(
         **scores,
         always_no_answer=no_answers,
-        num_training=len(x),
+        num_train=len(x),
         num_test=len(test_x),
-        seconds=round(time.monotonic() - start, 1),
     )
 
 

@@ -191,7 +191,7 @@ class SpanSelector(Task):
 
     def _accuracy(self, y, outputs):
         is_right = (outputs["first"] == y["first"]) & (outputs["last"] == y["last"])
-        return tf.cast(is_right, tf.float32), None
+        return tf.cast(is_right, tf.float32)
 
     def _decoded(self, outputs):
         return [output["answer"].decode("utf-8", "replace") for output in outputs]
