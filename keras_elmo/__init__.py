@@ -22,7 +22,9 @@ from keras_elmo.models import ElmoModel as ElmoModel
 if _keras.backend.backend() == "tensorflow":
     from keras_elmo.elmo_embedding import ElmoEmbedding as ElmoEmbedding
     from keras_elmo.inference import Embedder as Embedder
+    from keras_elmo.tasks import PairClassifier as PairClassifier
     from keras_elmo.tasks import SemanticRoleLabeller as SemanticRoleLabeller
+    from keras_elmo.tasks import SpanSelector as SpanSelector
     from keras_elmo.tasks import TextClassifier as TextClassifier
     from keras_elmo.tasks import TokenClassifier as TokenClassifier
     from keras_elmo.text import as_strings as as_strings
@@ -31,7 +33,9 @@ if _keras.backend.backend() == "tensorflow":
 _TENSORFLOW_ONLY = (
     "ElmoEmbedding",
     "Embedder",
+    "PairClassifier",
     "SemanticRoleLabeller",
+    "SpanSelector",
     "TextClassifier",
     "TokenClassifier",
     "as_strings",

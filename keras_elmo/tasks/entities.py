@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-from nervaluate import Evaluator
-
 
 def are_entities(labels: Sequence[str]) -> bool:
     """Whether all labels but `O` begin with `B-` or `I-`, and there are such.
@@ -57,6 +55,9 @@ def entity_scores(
         >>> entity_scores([["B-PER", "I-PER", "O", "B-LOC"]], [["B-PER", "O", "O", "B-LOC"]])
         {'precision': 0.5, 'recall': 0.5, 'f1': 0.5}
     """
+    # Not at the top: `import keras_elmo` comes without it.
+    from nervaluate import Evaluator
+
     kinds = sorted(
         {label[2:] for rows in (true, predicted) for row in rows for label in row} - {""}
     )

@@ -15,7 +15,8 @@ class Table:
     """Columns by name, each with a value for every example: a number, or an array of any length.
 
     Args:
-        columns: The columns, all of the same length, of NumPy scalars or arrays; strings are bytes in object arrays.
+        columns: The columns, all of the same length, of NumPy scalars, bytes, or arrays, which
+            hold strings as bytes and objects.
         sizes: How large each example is, for putting those of about the same size into a batch.
     """
 
@@ -95,7 +96,8 @@ def dataset(
 def _padded(values: list[Any], name: str) -> np.ndarray:
     first = np.asarray(values[0])
     if first.ndim == 0:
-        return np.asarray(values, first.dtype)
+        # NumPy's own type of bytes would cut all to the length of the first.
+        return np.asarray(values, object if first.dtype.kind == "S" else first.dtype)
     # One column at least: Keras' LSTM takes no sentences without any.
     longest = max(1, *map(len, values))
     if name.endswith(LAYER_OUTPUTS):

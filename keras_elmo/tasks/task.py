@@ -148,15 +148,23 @@ class Task(TrainedOnLists):
         """Makes the head on a preset: the same as giving it to the class itself."""
         return cls(preset, *args, **kwargs)
 
-    def encode(self, inputs, features=None, training=False):
-        """The vectors of the words and their mask; in training the language model's loss is added."""
+    def encode(self, inputs, features=None, training=False, prefix=""):
+        """The vectors of the words and their mask; in training the language model's loss is added.
+
+        Of a head that reads several texts, `prefix` says which; the language model's loss is the mean of all texts'.
+        """
+        inputs = {
+            name.removeprefix(prefix): value
+            for name, value in inputs.items()
+            if name.startswith(prefix)
+        }
         vectors, mask, layer_outputs = self.encoder(inputs, features=features, training=training)
         if training and self.language_model is not None:
             loss = self._language_model_loss(
                 layer_outputs, inputs["tokens"], inputs["sequence_len"]
             )
             self.language_model_loss_tracker.update_state(loss)
-            self.add_loss(self.language_model_loss_weight * loss)
+            self.add_loss(self.language_model_loss_weight / len(self._PREFIXES) * loss)
         return vectors, mask
 
     def train_step(self, data):

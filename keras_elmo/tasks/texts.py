@@ -30,6 +30,22 @@ def as_list(name: str, values: Any) -> list:
     return list(values)
 
 
+def two_texts(pairs: Sequence[Any], first: str, second: str) -> tuple[list[str], list[str]]:
+    """Pairs of texts as two lists.
+
+    Raises:
+        ValueError: if one is no pair of strings; the message says that the pairs are of `first` and `second`.
+    """
+    for number, pair in enumerate(pairs):
+        is_pair = isinstance(pair, list | tuple | np.ndarray) and len(pair) == 2
+        if not is_pair or not all(isinstance(text, str) for text in pair):
+            raise ValueError(
+                f"`x` must hold pairs of strings, ({first}, {second}). "
+                f"Received: {reprlib.repr(pair)} as number {number} from 0"
+            )
+    return [text for text, _ in pairs], [text for _, text in pairs]
+
+
 def string_tensor(texts: Sequence[Any], name: str = "x") -> tf.Tensor:
     """Sentences as a string tensor (batch,); halves of surrogate pairs, which UTF-8 cannot write, are dropped."""
     strange = next((k for k, text in enumerate(texts) if not isinstance(text, str)), None)
@@ -81,7 +97,7 @@ def tensors(found: dict[str, tf.RaggedTensor], prefix: str = "") -> dict[str, tf
     """The same as padded tensors, for a graph."""
     made = {}
     for name, ragged in found.items():
-        padding = "" if ragged.dtype == tf.string else padding_of(name)
+        padding = tf.constant("" if ragged.dtype == tf.string else padding_of(name), ragged.dtype)
         dense = ragged.to_tensor(padding)
         # One column at least: Keras' LSTM takes no sentences without any.
         missing = tf.maximum(1 - tf.shape(dense)[1], 0)
