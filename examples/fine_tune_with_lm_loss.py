@@ -7,6 +7,10 @@ ways costs in accuracy, and in perplexity on general English, which the biLM was
     python examples/fine_tune_with_lm_loss.py --smoke
 
 Data: sentence polarity dataset v1.0 of Pang and Lee (2005), as in `sentiment.py`. The general English is below.
+
+Measured 2026-12-01, on 2,000 sentences, one run each: accuracy 0.641 without and 0.643 with the loss, no difference to
+speak of; perplexity from 49.2 to 63.7 without and to 68.6 with it, after 7 minutes of processor time on two cores. So
+the loss did not keep general English in this run; perhaps because it is taken on the reviews, which are in lower case.
 """
 
 import random

@@ -9,6 +9,8 @@ classifier on top are trained.
 Data: sentence polarity dataset v1.0 of Pang and Lee (2005), 5,331 sentences of each kind,
 https://www.cs.cornell.edu/people/pabo/movie-review-data/, CC BY 4.0. It has no split: a tenth, chosen by checksum, is
 the test.
+
+Measured 2026-12-01: accuracy 0.685 on 1,096 sentences, after 5 minutes of processor time on two cores.
 """
 
 import random
@@ -49,7 +51,7 @@ def split(examples):
 
 def main(argv=None):
     """Trains, measures, and reports the accuracy."""
-    options = parse(__doc__, argv, "sentiment_mr_sentence_polarity", epochs=4)
+    options = parse(__doc__, argv, "sentiment_mr_sentence_polarity", epochs=8)
     train, test = (SMOKE, SMOKE) if options.smoke else split(read(options.data))
     train = random.sample(train, min(len(train), options.max_examples))
     texts, labels = zip(*train, strict=True)
@@ -59,7 +61,7 @@ def main(argv=None):
         classifier = keras_elmo.TextClassifier(options.model, labels=["negative", "positive"])
         classifier.fit(texts, labels, epochs=options.epochs)
         scores = classifier.evaluate(test_texts, test_labels)
-        answers = classifier.predict(["a joy from start to end .", "i wanted my money back ."])
+        answers = classifier.predict(["a joy from start to end .", "a dull and lifeless film ."])
     return report(
         accuracy=scores["accuracy"],
         num_train=len(train),
