@@ -93,7 +93,7 @@ class ElmoEmbedding(keras.layers.Layer):
         **kwargs,
     ):
         if isinstance(model_or_preset, ElmoModel):
-            kwargs["dtype"] = _dtype_of(model_or_preset, kwargs.get("dtype"))
+            kwargs["dtype"] = dtype_of(model_or_preset, kwargs.get("dtype"))
         super().__init__(**kwargs)
         check_choice("inputs", inputs, INPUTS)
         check_choice("trainable_bilm", trainable_bilm, (None, True, False))
@@ -379,7 +379,7 @@ def _describe(value: Any) -> str:
     return f"{type(value).__name__} of {'unknown shape' if is_unknown else f'shape {shape}'} and type {dtype}"
 
 
-def _dtype_of(model: ElmoModel, dtype: Any) -> Any:
+def dtype_of(model: ElmoModel, dtype: Any) -> Any:
     """The model's dtype policy, which is the layer's too."""
     if dtype is not None and keras.dtype_policies.get(dtype) != model.dtype_policy:
         raise ValueError(

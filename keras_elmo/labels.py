@@ -1,18 +1,27 @@
 """Labels: the names of classes, and their ids."""
 
 import reprlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 
-def check_labels(labels: list[Any]) -> None:
-    """Raises `ValueError` unless there are two or more different names."""
-    if len(set(labels)) < max(2, len(labels)) or not all(
-        isinstance(label, str) and label for label in labels
-    ):
+def check_labels(labels: Any) -> list[str]:
+    """Returns the names as a list; raises `ValueError` unless there are two or more different ones."""
+    is_list = isinstance(labels, Iterable) and not isinstance(labels, str | bytes)
+    names = list(labels) if is_list else [labels]
+    strange = next((name for name in names if not isinstance(name, str) or not name), None)
+    counts = Counter(names) if strange is None else {}
+    twice = next((name for name, count in counts.items() if count > 1), None)
+    if not is_list or len(names) < 2 or strange is not None or twice is not None:
+        found = f"{twice!r} twice in " if twice is not None else ""
+        if strange is not None and is_list:
+            found = f"{reprlib.repr(strange)} in "
         raise ValueError(
-            f"`labels` must be two or more different names. Received: labels={labels!r}"
+            "`labels` must be two or more different names, all that occur. "
+            f"Received: {found}labels={reprlib.repr(labels)}"
         )
+    return names
 
 
 class Labels:
@@ -31,8 +40,7 @@ class Labels:
     """
 
     def __init__(self, names: Iterable[str]):
-        self.names: list[str] = [names] if isinstance(names, str) else list(names)
-        check_labels(self.names)
+        self.names = check_labels(names)
         self._ids = {name: index for index, name in enumerate(self.names)}
 
     def __len__(self) -> int:
@@ -48,10 +56,11 @@ class Labels:
         Raises:
             ValueError: If one is not among the labels.
         """
-        unknown = next((name for name in names if name not in self._ids), None)
-        if unknown is not None:
+        for unknown in names:
+            if isinstance(unknown, str) and unknown in self._ids:
+                continue
             raise ValueError(
                 f"{place} must hold labels that the model was made with: {reprlib.repr(self.names)}. "
-                f"Received: {unknown!r}. Make the model with all labels that occur."
+                f"Received: {reprlib.repr(unknown)}. Make the model with all labels that occur."
             )
         return [self._ids[name] for name in names]

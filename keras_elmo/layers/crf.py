@@ -70,7 +70,8 @@ class CRF(MaskedLayer):
     """
 
     def __init__(self, allowed_transitions: Sequence[Sequence[bool]] | None = None, **kwargs: Any):
-        super().__init__(**kwargs)
+        # Everything is float32, also where Keras would round what comes in and the weights.
+        super().__init__(autocast=False, **kwargs)
         if allowed_transitions is not None:
             array = np.asarray(allowed_transitions)
             if array.ndim != 2 or array.shape[0] != array.shape[1] or array.dtype != bool:
@@ -96,7 +97,8 @@ class CRF(MaskedLayer):
             ("start", (num_tags,)),
             ("end", (num_tags,)),
         ):
-            setattr(self, name, self.add_weight(shape, "zeros", name=name, dtype="float32"))
+            weight = self.add_weight(shape, "zeros", name=name, dtype="float32", autocast=False)
+            setattr(self, name, weight)
 
     def call(self, emissions, mask=None):
         emissions, mask = self._checked(emissions, mask)

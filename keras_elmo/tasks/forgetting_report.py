@@ -45,6 +45,11 @@ class ForgettingReport(keras.callbacks.Callback):
                 "`language_model` must be the one that the head was made on. Make the head on it: "
                 "`TextClassifier(language_model, ..)`."
             )
+        if not self.language_model.elmo_model.trainable_bilm:
+            raise ValueError(
+                "`ForgettingReport` is for a biLM that is trained: a frozen one forgets nothing. Load the language "
+                "model with `trainable_bilm=True`."
+            )
         self.before = self._perplexity()
 
     def on_train_end(self, logs: Any = None) -> None:

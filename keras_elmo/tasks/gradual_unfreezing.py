@@ -25,8 +25,8 @@ class GradualUnfreezing(keras.callbacks.Callback):
     Example:
     >>> from keras_elmo.tasks import TextClassifier
     >>> classifier = TextClassifier(labels=["bad", "good"], trainable_bilm=True)
-    >>> classifier.update_multipliers.assign([0.25, 0.5, 1.0])
-    >>> GradualUnfreezing().multipliers([0.25, 0.5, 1.0], epoch=1)
+    >>> history = classifier.fit(["fine", "dull"], ["good", "bad"], callbacks=[GradualUnfreezing()], verbose=0)
+    >>> GradualUnfreezing().factors(num_layers=3, epoch=1)
     [0.0, 0.0, 1.0]
     """
 
@@ -34,27 +34,21 @@ class GradualUnfreezing(keras.callbacks.Callback):
         super().__init__()
         check_positive_integer("epochs_per_layer", epochs_per_layer)
         self.epochs_per_layer = epochs_per_layer
-        self._full: list[float] = []
 
-    def multipliers(self, full: list[float], epoch: int) -> list[float]:
-        """What the multipliers are in an epoch, counted from 0, from those of all layers."""
-        num_learning = epoch // self.epochs_per_layer
-        num_frozen = max(len(full) - num_learning, 0)
-        return [0.0] * num_frozen + full[num_frozen:]
+    def factors(self, num_layers: int, epoch: int) -> list[float]:
+        """Which layers learn in an epoch, counted from 0: 1, else 0, from the characters up."""
+        num_learning = min(epoch // self.epochs_per_layer, num_layers)
+        return [0.0] * (num_layers - num_learning) + [1.0] * num_learning
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Takes note of the multipliers."""
+        """Refuses a head that has nothing to unfreeze."""
         if not getattr(getattr(self.model, "elmo_model", None), "trainable_bilm", False):
             raise ValueError(
                 "`GradualUnfreezing` is for a head with `trainable_bilm=True`, which has a biLM to unfreeze. Received: "
                 f"{type(self.model).__name__} with a frozen one"
             )
-        self._full = self.model.update_multipliers.values()
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Freezes what is not to learn yet."""
-        self.model.update_multipliers.assign(self.multipliers(self._full, epoch))
-
-    def on_train_end(self, logs: Any = None) -> None:
-        """Gives the multipliers back."""
-        self.model.update_multipliers.assign(self._full)
+        num_layers = len(self.model.update_multipliers.values())
+        self.model.update_multipliers.schedule(self.factors(num_layers, epoch))

@@ -1,6 +1,7 @@
 """LabelledTask: what heads share whose answers are labels."""
 
 import json
+import reprlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -59,7 +60,8 @@ class LabelledTask(Task):
         return {"labels": np.array(self._labels.ids(y), np.int32)}
 
     def _example_losses(self, y, outputs):
-        return tf.nn.sparse_softmax_cross_entropy_with_logits(y["labels"], outputs["logits"])
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y["labels"], outputs["logits"])
+        return losses, tf.ones_like(losses)
 
     def _accuracy(self, y, outputs):
         found = tf.argmax(outputs["logits"], axis=-1, output_type=tf.int32)
@@ -75,26 +77,36 @@ class LabelledTask(Task):
 
     def load_own_variables(self, store):
         """Refuses weights that were trained for other labels, or for the same in another order."""
-        found = json.loads(bytes(np.asarray(store["labels"])).decode())
+        found = None
+        if "labels" in store:
+            found = json.loads(bytes(np.asarray(store["labels"])).decode())
         if found != self._labels.names:
             # Keras makes a page of what is raised here: `load_weights` says it in a sentence.
             self._refused = ValueError(
-                f"The weights were saved with the labels {found}; this model has {self._labels.names}. Make the model "
-                "with the same labels in the same order, or load the whole model by `keras.saving.load_model`."
+                f"The weights were saved with the labels {reprlib.repr(found)}; this model has "
+                f"{reprlib.repr(self._labels.names)}. Make the model with the same labels in the same order, or load "
+                "the whole model by `keras.saving.load_model`."
             )
             raise self._refused
 
     def load_weights(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
-        """Loads weights as Keras does, and refuses those of other labels.
+        """Loads weights as Keras does; if they are of other labels, everything stays as it was.
 
         Raises:
             ValueError: if the weights do not fit, or were trained for other labels.
         """
         self._refused = None
+        before = [variable.numpy() for variable in self.weights]
         try:
             super().load_weights(filepath, *args, **kwargs)
         except ValueError as error:
-            raise (self._refused or error) from None
+            if self._refused is None:
+                raise error from None
+        if self._refused is not None:
+            # Keras goes on with the layers, and may only have warned.
+            for variable, value in zip(self.weights, before, strict=True):
+                variable.assign(value)
+            raise self._refused
 
     def get_config(self):
         return {**super().get_config(), "labels": self.labels}

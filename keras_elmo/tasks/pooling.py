@@ -18,7 +18,9 @@ def mean_and_max(vectors: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         array([[2., 3.]], dtype=float32)
     """
     mask = mask[:, :, tf.newaxis]
-    count = tf.reduce_sum(tf.cast(mask, vectors.dtype), axis=1)
-    mean = tf.reduce_sum(tf.where(mask, vectors, 0), axis=1) / tf.maximum(count, 1)
+    # In half precision a sum over a long text is rough, or too large.
+    count = tf.reduce_sum(tf.cast(mask, tf.float32), axis=1)
+    total = tf.reduce_sum(tf.cast(tf.where(mask, vectors, 0), tf.float32), axis=1)
+    mean = tf.cast(total / tf.maximum(count, 1), vectors.dtype)
     largest = tf.reduce_max(tf.where(mask, vectors, vectors.dtype.min), axis=1)
     return tf.concat([mean, tf.where(count > 0, largest, 0)], axis=-1)

@@ -10,8 +10,9 @@ import numpy as np
 import tensorflow as tf
 
 from keras_elmo import presets
+from keras_elmo.labels import check_labels
 from keras_elmo.models import BidirectionalLanguageModel, ElmoModel
-from keras_elmo.tasks.entities import entity_scores
+from keras_elmo.tasks.entities import are_entities, entity_scores
 from keras_elmo.tasks.texts import columns, cut_sentences, cut_words, ragged_words, tensors
 from keras_elmo.tasks.token_classifier import TokenClassifier, given_words
 
@@ -62,6 +63,12 @@ class SemanticRoleLabeller(TokenClassifier):
         use_word_shape: bool = False,
         **kwargs: Any,
     ):
+        labels = check_labels(labels)
+        if not are_entities(labels):
+            raise ValueError(
+                "`labels` must be `O` and roles that begin with `B-` and `I-`. "
+                f"Received: labels={reprlib.repr(labels)}"
+            )
         super().__init__(model_or_preset, labels, decoder, use_word_shape, **kwargs)
         self.indicator = keras.layers.Embedding(
             2, _INDICATOR_DIM, dtype=self.dtype_policy, name="indicator"
@@ -75,8 +82,9 @@ class SemanticRoleLabeller(TokenClassifier):
     def _columns(self, x):
         for number, example in enumerate(x):
             is_pair = isinstance(example, list | tuple) and len(example) == 2
-            words, place = example if is_pair else ((), None)
-            if not isinstance(place, int | np.integer) or not 0 <= place < len(words):
+            words, place = example if is_pair else ((), -1)
+            is_place = isinstance(place, int | np.integer) and not isinstance(place, bool)
+            if not is_place or not 0 <= place < len(words):
                 raise ValueError(
                     "`x` must hold pairs of a list of words and the place of the predicate among them, from 0. "
                     f"Received: {reprlib.repr(example)} as number {number}"

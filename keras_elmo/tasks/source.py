@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 from keras_elmo.checkpoints import language_model_of, load_checkpoint
+from keras_elmo.elmo_embedding import dtype_of
 from keras_elmo.models import BidirectionalLanguageModel, ElmoModel
 
 
@@ -56,6 +57,8 @@ def model_of(
         raise ValueError(
             "A head needs a model that reads characters; this one reads the token ids of a vocabulary."
         )
+    if not isinstance(source, str | os.PathLike):
+        dtype_of(elmo, dtype)
     if trainable_bilm not in (None, elmo.trainable_bilm):
         raise ValueError(
             f"`trainable_bilm` is decided by the model that was given, where it is {elmo.trainable_bilm}. Received: "

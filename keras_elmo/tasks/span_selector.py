@@ -187,7 +187,7 @@ class SpanSelector(Task):
             tf.nn.sparse_softmax_cross_entropy_with_logits(y[position], outputs[logits])
             for position, logits in (("first", "start_logits"), ("last", "end_logits"))
         )
-        return 0.5 * (start_losses + end_losses)
+        return 0.5 * (start_losses + end_losses), tf.ones_like(start_losses)
 
     def _accuracy(self, y, outputs):
         is_right = (outputs["first"] == y["first"]) & (outputs["last"] == y["last"])

@@ -1,7 +1,8 @@
 """Task: what all heads share: text in lists, training, saving, and the ways to use ELMo."""
 
 import os
-from collections.abc import Sequence
+import reprlib
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import keras
@@ -101,10 +102,12 @@ class Task(TrainedOnLists):
             model_or_preset, trainable_bilm, language_model_loss_weight > 0, dtype
         )
         if language_model_loss_weight and not elmo.trainable_bilm:
+            mend = "Give `trainable_bilm=True`, too."
+            if not isinstance(model_or_preset, str | os.PathLike):
+                mend = "Load it by `keras_elmo.load_language_model(.., trainable_bilm=True)`."
             raise ValueError(
                 "`language_model_loss_weight` acts on a biLM that is trained. Received: "
-                f"language_model_loss_weight={language_model_loss_weight} with trainable_bilm=False. Give "
-                "`trainable_bilm=True`, too."
+                f"language_model_loss_weight={language_model_loss_weight} with trainable_bilm=False. {mend}"
             )
         self.tokenizer = check_tokenizer(tokenizer or trained_with or "word")
         self.elmo_model = elmo
@@ -114,7 +117,7 @@ class Task(TrainedOnLists):
         self.mix_at_output = mix_at_output
         self.dropout = dropout
         self.mix_l2 = mix_l2
-        self.word_vocabulary = None if word_vocabulary is None else list(word_vocabulary)
+        self.word_vocabulary = _checked_vocabulary(word_vocabulary)
         self.word_dim = word_dim
         self.use_word_shape = use_word_shape
         self.language_model_loss_weight = language_model_loss_weight
@@ -135,6 +138,7 @@ class Task(TrainedOnLists):
             # No layer, so that its table is no part of a saved or exported model.
             self._language_model_loss = LanguageModelLoss(self.language_model)
             self.language_model_loss_tracker = keras.metrics.Mean(name="language_model_loss")
+        self.loss_tracker = keras.metrics.Mean(name="loss")
         self.accuracy_tracker = keras.metrics.Mean(name="accuracy")
         self.supports_jit = False
         self.built = True
@@ -171,6 +175,11 @@ class Task(TrainedOnLists):
         """Keras' step; then what the multipliers hold back of the update of the biLM is taken back."""
         if not self.elmo_model.trainable_bilm:
             return super().train_step(data)
+        if getattr(self.optimizer, "use_ema", False):
+            raise ValueError(
+                "A head with `trainable_bilm=True` takes no optimizer with `use_ema=True`, whose averages know nothing "
+                "of the update multipliers. Compile it with another."
+            )
         before = self.update_multipliers.before_step()
         logs = super().train_step(data)
         self.update_multipliers.after_step(before)
@@ -186,10 +195,14 @@ class Task(TrainedOnLists):
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True, **kwargs
     ):
         """The mean of the examples' losses, and the penalties."""
-        losses = self._example_losses(y, y_pred)
+        losses, sizes = self._example_losses(y, y_pred)
         if sample_weight is not None:
             losses *= sample_weight
-        return tf.add_n([tf.reduce_mean(losses), *self.losses])
+        size = tf.reduce_sum(sizes)
+        loss = tf.add_n([tf.reduce_sum(losses) / tf.maximum(size, 1.0), *self.losses])
+        # Keras' own mean of the batches' losses would count a batch by its examples, not by their words.
+        self.loss_tracker.update_state(loss, sample_weight=size)
+        return loss
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
         """The accuracy."""
@@ -268,3 +281,21 @@ class Task(TrainedOnLists):
     def serving_description(self) -> dict[str, Any]:
         """What `assets.extra/keras_elmo.json` says of the model."""
         return {"tokenizer": self.tokenizer, "precision": self.dtype_policy.name}
+
+
+def _checked_vocabulary(words: Any) -> list[str] | None:
+    if words is None:
+        return None
+    is_list = isinstance(words, Iterable) and not isinstance(words, str | bytes)
+    words = list(words) if is_list else words
+    if (
+        not is_list
+        or not words
+        or not all(isinstance(word, str) and word for word in words)
+        or len(set(words)) < len(words)
+    ):
+        raise ValueError(
+            "`word_vocabulary` must be different words, one at least, each a string. "
+            f"Received: word_vocabulary={reprlib.repr(words)}"
+        )
+    return words

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from keras_elmo import presets
 from keras_elmo.labelled_signatures import named_tokens
+from keras_elmo.labels import check_labels
 from keras_elmo.layers import CRF
 from keras_elmo.layers.checks import check_choice
 from keras_elmo.layers.crf import bio_transitions
@@ -36,9 +37,9 @@ class TokenClassifier(LabelledTask):
     of its pieces, so that there is one label for every word that was given, whatever the tokenizer: also for Chinese
     words, which are read by their characters. All other arguments are those of `Task`.
 
-    Labels that begin with `B-` and `I-` are entities. They may come as IOB2 or as IOB (`I-` where an entity begins);
-    what comes out is IOB2, in which `I-X` follows only `B-X` or `I-X`. `evaluate` adds precision, recall and F1 of
-    whole entities.
+    If all labels but `O` begin with `B-` or `I-`, they are entities. They may come as IOB2 or as IOB (`I-` where an
+    entity begins); what comes out is IOB2, in which `I-X` follows only `B-X` or `I-X`. `evaluate` adds precision,
+    recall and F1 of whole entities.
 
     Reference: Lample et al. (2016), "Neural Architectures for Named Entity Recognition"
     (https://arxiv.org/abs/1603.01360), for the CRF over a bidirectional LSTM.
@@ -72,8 +73,8 @@ class TokenClassifier(LabelledTask):
         **kwargs: Any,
     ):
         check_choice("decoder", decoder, ("softmax", "crf"))
-        labels = labels if isinstance(labels, str | bytes) else list(labels)
-        has_entities = all(isinstance(label, str) for label in labels) and are_entities(labels)
+        labels = check_labels(labels)
+        has_entities = are_entities(labels)
         if has_entities:
             labels = both_kinds(labels)
         super().__init__(model_or_preset, labels, use_word_shape=use_word_shape, **kwargs)
@@ -113,13 +114,13 @@ class TokenClassifier(LabelledTask):
         Returns:
             float32 arrays (num_words, num_labels), one for each sentence.
         """
-        outputs = self._predict(as_list("x", x), batch_size, verbose)
-        return [
-            self._probabilities(output["logits"][np.newaxis], output["mask"][np.newaxis]).numpy()[
-                0
-            ][output["mask"]]
-            for output in outputs
-        ]
+        outputs = self._predict(as_list("x", x), batch_size, verbose, self._with_probabilities)
+        return [output["probabilities"][output["mask"]] for output in outputs]
+
+    def _with_probabilities(self, inputs):
+        outputs = self(inputs, training=False)
+        probabilities = self._probabilities(outputs["logits"], outputs["mask"])
+        return {**outputs, "probabilities": probabilities}
 
     def _features(self, inputs):
         """What is told of the words besides."""
@@ -143,6 +144,8 @@ class TokenClassifier(LabelledTask):
                     f"{len(labels) if isinstance(labels, list | tuple | np.ndarray) else reprlib.repr(labels)} "
                     f"labels as number {number} from 0"
                 )
+            # As they came, for the error to name them.
+            self._labels.ids(list(labels), f"`y`, as number {number} from 0,")
             rows.append(np.array(self._labels.ids(self._in_iob2(labels)), np.int32))
         return {"labels": rows}
 
@@ -151,7 +154,7 @@ class TokenClassifier(LabelledTask):
         return sentence
 
     def _in_iob2(self, labels):
-        return to_iob2(labels) if self.has_entities and all(map(_is_string, labels)) else labels
+        return to_iob2(labels) if self.has_entities else labels
 
     def _example_losses(self, y, outputs):
         logits, mask = outputs["logits"], outputs["mask"]
@@ -160,9 +163,8 @@ class TokenClassifier(LabelledTask):
         else:
             losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y["labels"], logits)
             losses = tf.reduce_sum(tf.where(mask, losses, 0.0), axis=1)
-        # A mean over the words of the batch, whatever the length of its sentences.
-        num_words = tf.reduce_sum(tf.cast(mask, tf.float32))
-        return losses * tf.cast(tf.shape(mask)[0], tf.float32) / tf.maximum(num_words, 1.0)
+        # A mean over words, whatever the length of their sentences.
+        return losses, tf.reduce_sum(tf.cast(mask, tf.float32), axis=1)
 
     def _accuracy(self, y, outputs):
         # All words of the batch alike: Keras' own weights would count each sentence as one.
@@ -203,9 +205,8 @@ class TokenClassifier(LabelledTask):
         return {"default": default, "tokens": tokens}
 
     def _answer(self, words, inputs):
-        outputs = self(inputs, training=False)
-        probabilities = self._probabilities(outputs["logits"], outputs["mask"])
-        return named_tokens(words, outputs["tags"], probabilities, self.labels)
+        outputs = self._with_probabilities(inputs)
+        return named_tokens(words, outputs["tags"], outputs["probabilities"], self.labels)
 
     def get_config(self):
         return {**super().get_config(), "decoder": self.decoder}
@@ -222,7 +223,3 @@ def given_words(tokens: tf.Tensor, sequence_len: tf.Tensor) -> tf.RaggedTensor:
     )
     with tf.control_dependencies([fits]):
         return tf.RaggedTensor.from_tensor(tokens, tf.identity(sequence_len))
-
-
-def _is_string(value: Any) -> bool:
-    return isinstance(value, str)

@@ -1,5 +1,6 @@
 """TrainedOnLists: a Keras model that takes lists of text, where Keras wants tensors."""
 
+import reprlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,6 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_elmo.layers.checks import check_positive_integer
 from keras_elmo.tasks.cached_vectors import with_cached_vectors
 from keras_elmo.tasks.table import Table, by_size, dataset
 from keras_elmo.tasks.texts import as_list
@@ -27,6 +29,25 @@ class TrainedOnLists(keras.Model):
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)
         self._forward_functions: dict[str, Any] = {}
+
+    def __call__(self, *args, **kwargs):
+        if not (args and isinstance(args[0], dict)):
+            raise ValueError(
+                "A head is asked by `predict`, with a list of texts. Received a call with "
+                f"{type(args[0]).__name__ if args else 'nothing'}"
+            )
+        return super().__call__(*args, **kwargs)
+
+    def export(self, *args: Any, **kwargs: Any) -> None:
+        """Says what exports a head.
+
+        Raises:
+            ValueError: always: Keras' own export knows no strings and no names.
+        """
+        raise ValueError(
+            "A head is exported by `keras_elmo.export.export_saved_model(head, folder)`, or by `keras-elmo export` "
+            "from its .keras file."
+        )
 
     def fit(  # type: ignore[override]
         self,
@@ -61,6 +82,18 @@ class TrainedOnLists(keras.Model):
             ValueError: if there are not as many labels as texts, words or labels are no strings, a label is unknown,
                 a text is empty, or there is only one label.
         """
+        check_positive_integer("batch_size", batch_size)
+        if refused := {"validation_split", "class_weight"} & set(kwargs):
+            raise ValueError(
+                f"A head's `fit` has no `{min(refused)}`: give `validation_data=(x, y)`, or `sample_weight`."
+            )
+        if validation_data is not None and not (
+            isinstance(validation_data, list | tuple) and len(validation_data) == 2
+        ):
+            raise ValueError(
+                "`validation_data` must be a pair of texts and of what is right for each. "
+                f"Received: {reprlib.repr(validation_data)}"
+            )
         data, targets = self._examples(x, y)
         self._check_learnable(targets)
         weights = None if sample_weight is None else np.asarray(sample_weight, np.float32)
@@ -70,15 +103,10 @@ class TrainedOnLists(keras.Model):
                 f"Received: shape {weights.shape}"
             )
         validation = None if validation_data is None else self._examples(*validation_data)
-        if cache_vectors and self._has_trained_bilm:
-            raise ValueError(
-                "`cache_vectors` is for a frozen biLM: one that is trained gives other vectors after every step. "
-                "Received: cache_vectors=True with trainable_bilm=True"
-            )
-        if cache_vectors or (cache_vectors is None and not self._has_trained_bilm and epochs > 1):
-            data = self._cached(data, verbose)
+        if cache_vectors or (cache_vectors is None and epochs > 1):
+            data = self._cached(data, cache_vectors, verbose)
             if validation is not None:
-                validation = (self._cached(validation[0], verbose), validation[1])
+                validation = (self._cached(validation[0], cache_vectors, verbose), validation[1])
         return super().fit(
             dataset(data, targets, weights, batch_size, shuffle),
             epochs=epochs,
@@ -94,6 +122,7 @@ class TrainedOnLists(keras.Model):
         y: Any = None,
         batch_size: int = 32,
         verbose: str | int = "auto",
+        cache_vectors: bool | None = None,
         **kwargs: Any,
     ) -> dict[str, float]:
         """Measures the head.
@@ -103,15 +132,21 @@ class TrainedOnLists(keras.Model):
             y: What is right for each.
             batch_size: Examples in a batch. Defaults to 32.
             verbose: As in Keras.
-            **kwargs: More arguments of `keras.Model.evaluate`.
+            cache_vectors: Whether the biLM runs once, for loss and answers, as in `fit`. `None` (default): if it is
+                frozen.
+            **kwargs: `callbacks` and `steps` as in Keras.
 
         Returns:
             A dict of `loss`, `accuracy` and what else the head measures.
         """
         if isinstance(x, tf.data.Dataset):  # `fit` asks for its validation
             return super().evaluate(x, verbose=verbose, **kwargs)
+        check_positive_integer("batch_size", batch_size)
+        if refused := set(kwargs) - {"callbacks", "steps", "return_dict"}:
+            raise ValueError(f"A head's `evaluate` has no `{min(refused)}`.")
         data, targets = self._examples(x, y)
-        data = self._cached(data, 0)
+        if cache_vectors is not False:
+            data = self._cached(data, cache_vectors, 0)
         batches = dataset(data, targets, None, batch_size, False)
         found = super().evaluate(batches, verbose=verbose, **{**kwargs, "return_dict": True})
         return found | self._scores(x, y, lambda: self._decoded(self._predict(data, batch_size, 0)))
@@ -130,13 +165,14 @@ class TrainedOnLists(keras.Model):
         return self._decoded(self._predict(as_list("x", x), batch_size, verbose))
 
     def _predict(
-        self, x: list | Table, batch_size: int, verbose: str | int
+        self, x: list | Table, batch_size: int, verbose: str | int, function: Any = None
     ) -> list[dict[str, Any]]:
-        """The outputs of `call` for each example, padded to the longest of its batch."""
+        """The outputs of `call`, or of another function, for each example, padded to the longest of its batch."""
+        check_positive_integer("batch_size", batch_size)
         if not len(x):
             return []
         data = x if isinstance(x, Table) else self._inputs(x)
-        forward = self._forward(data)
+        forward = self._forward(data, function)
         outputs: list[dict[str, Any]] = [{}] * len(data)
         bar = keras.utils.Progbar(
             -(-len(data) // batch_size), verbose=1 if verbose == "auto" else int(verbose)
@@ -148,18 +184,24 @@ class TrainedOnLists(keras.Model):
             bar.add(1)
         return outputs
 
-    def _forward(self, data: Table) -> Any:
-        """`call` as a graph, made once for each set of columns."""
-        names = ",".join(data.columns)
-        if names not in self._forward_functions:
-            self._forward_functions[names] = tf.function(
-                lambda batch: self(batch, training=False), input_signature=[data.signature()]
-            )
-        return self._forward_functions[names]
+    def _forward(self, data: Table, function: Any) -> Any:
+        """The function as a graph, made once for each set of columns."""
+        key = ",".join([getattr(function, "__name__", "call"), *data.columns])
+        if key not in self._forward_functions:
+            function = function or (lambda batch: self(batch, training=False))
+            self._forward_functions[key] = tf.function(function, input_signature=[data.signature()])
+        return self._forward_functions[key]
 
     def _examples(self, x: Any, y: Any) -> tuple[Table, Table]:
         if not self.compiled:
             self.compile("adam")
+        compiled = self.get_compile_config() or {}
+        if strange := [
+            name for name in ("loss", "metrics", "weighted_metrics") if compiled.get(name)
+        ]:
+            raise ValueError(
+                f"A head has its own loss and metrics: compile it without `{strange[0]}`, with the optimizer alone."
+            )
         if isinstance(x, tf.data.Dataset | keras.utils.PyDataset) or y is None:
             raise ValueError(
                 "`x` and `y` must be lists, of texts and of what is right for each. "
@@ -186,7 +228,12 @@ class TrainedOnLists(keras.Model):
         lengths = [[len(text) for text in columns[f"{prefix}tokens"]] for prefix in self._PREFIXES]
         return Table(columns, np.sum(lengths, axis=0, dtype=int))
 
-    def _cached(self, data: Table, verbose: str | int) -> Table:
+    def _cached(self, data: Table, cache_vectors: bool | None, verbose: str | int) -> Table:
+        if self._has_trained_bilm and cache_vectors:
+            raise ValueError(
+                "`cache_vectors` is for a frozen biLM: one that is trained gives other vectors after every step. "
+                "Received: cache_vectors=True with trainable_bilm=True"
+            )
         if self._has_trained_bilm:
             return data
         return with_cached_vectors(data, self._PREFIXES, self.encoder, verbose in ("auto", 1))
@@ -207,8 +254,10 @@ class TrainedOnLists(keras.Model):
     def _check_learnable(self, targets: Table) -> None:
         """Raises `ValueError` if there is nothing to learn."""
 
-    def _example_losses(self, y: dict[str, tf.Tensor], outputs: dict[str, tf.Tensor]) -> tf.Tensor:
-        """The losses of the examples of a batch, (batch,)."""
+    def _example_losses(
+        self, y: dict[str, tf.Tensor], outputs: dict[str, tf.Tensor]
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """The losses of the examples of a batch, (batch,), and how much each of them counts."""
         raise NotImplementedError
 
     def _accuracy(self, y: dict[str, tf.Tensor], outputs: dict[str, tf.Tensor]) -> tf.Tensor:

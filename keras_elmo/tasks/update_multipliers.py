@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from keras_elmo.models import ElmoModel
@@ -23,7 +24,9 @@ class UpdateMultipliers:
 
     def __init__(self, elmo_model: ElmoModel, values: Any = None):
         self._elmo_model = elmo_model
-        self._values = tf.Variable([1.0] * (elmo_model.num_layers + 1), trainable=False)
+        ones = [1.0] * (elmo_model.num_layers + 1)
+        self._values = tf.Variable(ones, trainable=False)
+        self._schedule = tf.Variable(ones, trainable=False)
         if values is not None:
             self.assign(values)
 
@@ -35,7 +38,10 @@ class UpdateMultipliers:
                 f"update_multipliers={values!r} with trainable_bilm=False"
             )
         num_layers = self._values.shape[0]
-        if len(values) != num_layers or not all(number >= 0 for number in values):
+        is_list = isinstance(values, list | tuple | np.ndarray) and len(values) == num_layers
+        if not is_list or not all(
+            isinstance(number, int | float) and 0 <= number < float("inf") for number in values
+        ):
             raise ValueError(
                 f"`update_multipliers` must be {num_layers} numbers of 0 or more, one for every layer from the "
                 f"characters up. Received: update_multipliers={values!r}"
@@ -43,8 +49,16 @@ class UpdateMultipliers:
         self._values.assign(values)
 
     def values(self) -> list[float]:
-        """The numbers that are in force."""
+        """The numbers."""
         return self._values.numpy().tolist()
+
+    def schedule(self, factors: list[float]) -> None:
+        """Sets for now by what the numbers themselves are multiplied, layer by layer; it is not saved."""
+        self._schedule.assign(factors)
+
+    def in_force(self) -> list[float]:
+        """The numbers times what the schedule says."""
+        return (self._values * self._schedule).numpy().tolist()
 
     def before_step(self) -> list[tf.Tensor]:
         """The weights of the biLM as they are."""
@@ -53,7 +67,7 @@ class UpdateMultipliers:
     def after_step(self, before: list[tf.Tensor]) -> None:
         """Takes back what the step changed too much."""
         for (layer, variable), old in zip(self._variables(), before, strict=True):
-            multiplier = self._values[layer]
+            multiplier = self._values[layer] * self._schedule[layer]
             part = old + tf.cast(multiplier, old.dtype) * (variable.value - old)
             # So that with 1 it is the optimizer's own result, to the bit.
             variable.assign(tf.where(multiplier == 1.0, variable.value, part))

@@ -212,3 +212,15 @@ def test_inputs_that_do_not_fit():
         CRF(ALLOWED)(np.zeros((1, 1, 2)))
     with pytest.raises(ValueError, match="The input of a CRF must have 3 axes"):
         CRF()(np.zeros((1, 2)))
+
+
+def test_everything_is_float32(emissions):
+    """Also in mixed precision: nothing is rounded."""
+    plain, mixed = CRF(), CRF(dtype="mixed_bfloat16")
+    for layer in (plain, mixed):
+        layer.build(emissions.shape)
+        layer.transitions.assign(np.random.default_rng(0).normal(size=layer.transitions.shape))
+    harness.close(mixed(emissions), plain(emissions))
+    tags = np.zeros(emissions.shape[:2], "int32")
+    harness.close(mixed.log_likelihood(emissions, tags), plain.log_likelihood(emissions, tags), 0)
+    harness.close(mixed.marginals(emissions), plain.marginals(emissions), 0)

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 from conftest_tasks import make_elmo, make_language_model
 
+from keras_elmo import BidirectionalLanguageModel
 from keras_elmo.tasks import ForgettingReport, GradualUnfreezing, TextClassifier
 from keras_elmo.tasks.language_model_loss import LanguageModelLoss
 from keras_elmo.training import evaluate
@@ -75,7 +76,7 @@ def test_gradual_unfreezing(reviews, epochs_per_layer):
     class Watch(keras.callbacks.Callback):
         def on_epoch_end(self, epoch, logs=None):
             seen.append(values(elmo))
-            in_force.append(head.update_multipliers.values())
+            in_force.append(head.update_multipliers.in_force())
 
     head.fit(
         *reviews,
@@ -99,6 +100,35 @@ def test_gradual_unfreezing(reviews, epochs_per_layer):
     assert head.update_multipliers.values() == [0.25, 0.5, 1.0]
 
 
+def test_unfreezing_that_is_interrupted(reviews, tmp_path):
+    """What is frozen for now is neither saved nor kept by the next training."""
+
+    class Stop(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            self.model.save(tmp_path / "head.keras")
+            raise KeyboardInterrupt
+
+    elmo = make_elmo(trainable_bilm=True)
+    head = head_of(elmo, update_multipliers=[0.25, 0.5, 1.0])
+    with pytest.raises(KeyboardInterrupt):
+        head.fit(*reviews, epochs=4, callbacks=[GradualUnfreezing(), Stop()], verbose=0)
+    assert head.update_multipliers.in_force() == [0, 0, 0]
+    assert head.update_multipliers.values() == [0.25, 0.5, 1.0]
+    before = values(elmo)
+    head.fit(*reviews, epochs=4, callbacks=[GradualUnfreezing()], verbose=0)
+    for layer, old in zip(values(elmo), before, strict=True):
+        assert any((a != b).any() for a, b in zip(layer, old, strict=True))
+    loaded = keras.saving.load_model(tmp_path / "head.keras")
+    assert loaded.update_multipliers.in_force() == [0.25, 0.5, 1.0]
+
+
+def test_averages_of_weights_are_refused(reviews):
+    head = head_of(make_elmo(trainable_bilm=True), update_multipliers=[0, 0, 0])
+    head.compile(keras.optimizers.SGD(0.5, use_ema=True))
+    with pytest.raises(ValueError, match="takes no optimizer with `use_ema=True`"):
+        head.fit(*reviews, verbose=0)
+
+
 def test_multipliers_are_saved(tmp_path):
     head = head_of(make_elmo(trainable_bilm=True), update_multipliers=[0.0, 0.5, 1.0])
     head.save(tmp_path / "head.keras")
@@ -110,7 +140,7 @@ def test_multipliers_that_do_not_fit(elmo):
     with pytest.raises(ValueError, match="`update_multipliers` act on a biLM that is trained"):
         head_of(elmo, update_multipliers=[0, 1, 1])
     trained = make_elmo(trainable_bilm=True)
-    for wrong in ([1, 1], [1, 1, -1]):
+    for wrong in ([1, 1], [1, 1, -1], 0.5, ["1"] * 3, [float("inf")] * 3):
         with pytest.raises(ValueError, match="`update_multipliers` must be 3 numbers of 0 or more"):
             head_of(trained, update_multipliers=wrong)
     with pytest.raises(ValueError, match="`epochs_per_layer` must be a positive integer"):
@@ -194,6 +224,16 @@ def test_report_on_another_model(language_model, elmo, reviews):
         head_of(elmo).fit(
             *reviews, callbacks=[ForgettingReport(language_model, SENTENCES)], verbose=0
         )
+
+
+def test_report_on_a_frozen_model(tmp_path, reviews):
+    make_language_model().save_to_preset(tmp_path / "preset")
+    frozen = BidirectionalLanguageModel.from_preset(tmp_path / "preset", trainable_bilm=False)
+    head = head_of(frozen)
+    with pytest.raises(ValueError, match="`ForgettingReport` is for a biLM that is trained"):
+        head.fit(*reviews, callbacks=[ForgettingReport(frozen, SENTENCES)], verbose=0)
+    with pytest.raises(ValueError, match=r"Load it by `keras_elmo.load_language_model\(.., train"):
+        head_of(frozen, language_model_loss_weight=0.1)
 
 
 def test_saved_head_goes_on_with_the_loss(language_model, reviews, tmp_path):

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from conftest_tasks import make_elmo, make_language_model
+from conftest_tasks import make_elmo, make_language_model, moved, values
 
 from keras_elmo.export import export_saved_model
 from keras_elmo.tasks import SemanticRoleLabeller, TextClassifier, TokenClassifier
@@ -134,7 +134,7 @@ def test_batches_make_no_difference(kind):
     alone = [head.predict([example], verbose=0)[0] for example in x]
     assert head.predict(x, verbose=0) == alone
     assert head.predict(x[::-1], batch_size=3, verbose=0) == alone[::-1]
-    whole, small = (head.evaluate(x, y, batch_size=n, verbose=0)["accuracy"] for n in (4, 1))
+    whole, small = (head.evaluate(x, y, batch_size=n, verbose=0) for n in (4, 1))
     assert whole == pytest.approx(small)
 
 
@@ -279,6 +279,9 @@ def test_mixed_bfloat16():
 # === Bad input ===
 
 REFUSED = {
+    "label in a list": ("text", ["a", "b"], [["no"], ["yes"]], r"made with: .*\['no'\]"),
+    "unseen entity": ("crf", [["a"], ["b"]], [["O"], ["I-Z"]], "number 1 from 0.*'I-Z'"),
+    "predicate is a truth": ("roles", [(["a", "b"], True)], [["O", "B-V"]], "pairs of a list of"),
     "unseen label": ("text", ["a"], ["maybe"], "labels that the model was made with: .*'maybe'"),
     "unseen tag": ("tags", [["a"]], [["X"]], "labels that the model was made with: .*'X'"),
     "counts differ": ("tags", [["a", "b"]], [["N"]], "2 words and 1 labels as number 0"),
@@ -313,7 +316,7 @@ def test_dataset_is_refused(elmo):
         head.fit(tf.data.Dataset.from_tensor_slices(["a"]), ["a"])
 
 
-@pytest.mark.parametrize("labels", [["a"], [], "ab", ["a", "a"], ["a", 1]])
+@pytest.mark.parametrize("labels", [["a"], [], "ab", ["a", "a"], ["a", 1], [["a"], ["b"]], None])
 @pytest.mark.parametrize("head", [TextClassifier, TokenClassifier])
 def test_labels_that_are_none(elmo, head, labels):
     with pytest.raises(ValueError, match="`labels` must be two or more different names"):
@@ -336,6 +339,50 @@ def test_arguments_out_of_range(elmo, arguments, message):
         TextClassifier(elmo, ["a", "b"], **arguments)
 
 
+@pytest.mark.parametrize("words", ["the", [], ["a", "a"], ["a", 1]])
+def test_word_vocabulary_that_is_none(elmo, words):
+    with pytest.raises(ValueError, match="`word_vocabulary` must be different words, one at least"):
+        TextClassifier(elmo, ["a", "b"], word_vocabulary=words)
+
+
+def test_what_keras_would_not_understand(elmo):
+    """One sentence for what Keras' own `fit`, `evaluate`, `compile` and calls take, and heads do not."""
+    x, y = ["the cat", "a dog"], ["a", "b"]
+    head = TextClassifier(elmo, ["a", "b"], lstm_units=0)
+    for arguments, message in (
+        ({"validation_split": 0.5}, "A head's `fit` has no `validation_split`"),
+        ({"class_weight": {0: 1}}, "A head's `fit` has no `class_weight`"),
+        ({"validation_data": (x, y, [1, 1])}, "`validation_data` must be a pair"),
+        ({"validation_data": x[:1]}, "`validation_data` must be a pair"),
+        ({"batch_size": 0}, "`batch_size` must be a positive integer"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            head.fit(x, y, verbose=0, **arguments)
+    with pytest.raises(ValueError, match="A head's `evaluate` has no `sample_weight`"):
+        head.evaluate(x, y, sample_weight=[1, 1])
+    with pytest.raises(ValueError, match="A head is asked by `predict`, with a list of texts"):
+        head(tf.constant(x))
+    with pytest.raises(ValueError, match="A head is exported by `keras_elmo.export.export_saved"):
+        head.export("head")
+    for arguments in ({"loss": "mse"}, {"metrics": ["accuracy"]}):
+        head.compile("adam", **arguments)
+        with pytest.raises(ValueError, match="A head has its own loss and metrics"):
+            head.fit(x, y, verbose=0)
+    with pytest.raises(ValueError, match="`dtype` is decided by the model that was given"):
+        TextClassifier(elmo, ["a", "b"], dtype="mixed_bfloat16")
+
+
+def test_evaluate_without_a_cache():
+    head, x, y = made("crf")
+    with_cache, without = (head.evaluate(x, y, cache_vectors=c, verbose=0) for c in (None, False))
+    assert with_cache == pytest.approx(without)
+
+
+def test_roles_begin_with_b_and_i(elmo):
+    with pytest.raises(ValueError, match="`labels` must be `O` and roles that begin with `B-` and"):
+        SemanticRoleLabeller(elmo, ["V", "A0", "O"])
+
+
 def test_models_that_are_none(elmo):
     with pytest.raises(ValueError, match="`model_or_preset` must be an `ElmoModel`, a `Bidirect"):
         TextClassifier(3, ["a", "b"])
@@ -356,8 +403,10 @@ def test_weights_of_other_labels(tmp_path, labels):
     head, *_ = made("text")
     head.save_weights(tmp_path / "head.weights.h5")
     other = TextClassifier(make_elmo(), labels, lstm_units=4)
+    before = values(other.weights)
     with pytest.raises(ValueError, match=r"saved with the labels \['no', 'yes'\]; this model has"):
         other.load_weights(tmp_path / "head.weights.h5")
+    assert not moved(before, other.weights)
 
 
 def test_from_preset():

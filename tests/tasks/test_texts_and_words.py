@@ -156,7 +156,7 @@ def test_labels():
     assert labels.ids(["b", "a"]) == [1, 0]
     with pytest.raises(ValueError, match=r"must hold labels that the model was made with: .*'c'"):
         labels.ids(["a", "c"])
-    for wrong in (["a"], [], ["a", "a"], ["a", 1], "ab", ["a", ""]):
+    for wrong in (["a"], [], ["a", "a"], ["a", 1], "ab", ["a", ""], None, [["a"], ["b"]]):
         with pytest.raises(ValueError, match="`labels` must be two or more different names"):
             Labels(wrong)
 
