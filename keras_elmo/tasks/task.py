@@ -31,8 +31,9 @@ class Task(TrainedOnLists):
     - *At the input and the output*: with `mix_at_output=True` a second mix stands beside the output of the task's
       LSTM; the biLM runs once.
     - *Fine-tuned*: with `trainable_bilm=True` training changes the biLM, too. `update_multipliers` slow layers down or
-      freeze them, `language_model_loss_weight` keeps the language model's loss beside the task's:
-      `loss = task loss + weight * language model loss`.
+      freeze them, `language_model_loss_weight` keeps the language model's loss on the same text beside the task's:
+      `loss = task loss + weight * language model loss`. The biLM stays a language model, of the task's text: what it
+      keeps of other text `ForgettingReport` tells.
 
     Reference: Peters et al. (2018), section 3.3 (https://arxiv.org/abs/1802.05365); Howard and Ruder (2018), "Universal
     Language Model Fine-tuning for Text Classification", section 3.2 and 3.3 (https://arxiv.org/abs/1801.06146), for the

@@ -107,6 +107,9 @@ class TrainedOnLists(keras.Model):
             data = self._cached(data, cache_vectors, verbose)
             if validation is not None:
                 validation = (self._cached(validation[0], cache_vectors, verbose), validation[1])
+        if not self.optimizer.built:
+            # Else TensorFlow would trace the step twice: once for making the optimizer's variables.
+            self.optimizer.build(self.trainable_variables)
         return super().fit(
             dataset(data, targets, weights, batch_size, shuffle),
             epochs=epochs,

@@ -100,6 +100,7 @@ class WordEncoder(keras.layers.Layer):
         layers = [(None, None, elmo_dim)] * (elmo_model.num_layers + 1)
         for mix in (self.input_mix, *output_mix):
             mix.build(layers)
+        self.remove_boundaries.build((None, None, elmo_dim))
         self.supports_jit = False
         self.built = True
 

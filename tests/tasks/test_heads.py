@@ -19,17 +19,27 @@ def made(kind):
     """A head and examples of what it learns."""
     if kind == "text":
         x = [" ".join(words) for words in SENTENCES]
-        return TextClassifier(make_elmo(), ["no", "yes"], lstm_units=4), x, ["no", "yes"] * 2
+        return (
+            TextClassifier(make_elmo(num_layers=1), ["no", "yes"], lstm_units=4),
+            x,
+            ["no", "yes"] * 2,
+        )
     if kind == "roles":
         x = [(words, len(words) - 1) for words in SENTENCES]
         y = [[*["B-A", "I-A", "O"][: len(words) - 1], "B-V"] for words in SENTENCES]
-        head = SemanticRoleLabeller(make_elmo(), ["O", "B-A", "B-V"], lstm_units=4, dropout=0.0)
+        head = SemanticRoleLabeller(
+            make_elmo(num_layers=1), ["O", "B-A", "B-V"], lstm_units=4, dropout=0.0
+        )
         return head, x, y
     arguments = {"lstm_units": 4, "mix_at_output": True, "word_vocabulary": ["cat", "dog"]}
     if kind == "tags":
-        return TokenClassifier(make_elmo(), ["D", "N", "V", "P"], **arguments), SENTENCES, TAGS
+        return (
+            TokenClassifier(make_elmo(num_layers=1), ["D", "N", "V", "P"], **arguments),
+            SENTENCES,
+            TAGS,
+        )
     labels = ["O", "B-X", "I-X", "B-Y"]
-    head = TokenClassifier(make_elmo(), labels, decoder=kind, **arguments)
+    head = TokenClassifier(make_elmo(num_layers=1), labels, decoder=kind, **arguments)
     return head, SENTENCES, ENTITIES
 
 
@@ -150,7 +160,7 @@ def test_cached_vectors_are_the_same(kind, layer_norm):
             head.get_config()
             | {
                 "model_or_preset": keras.saving.serialize_keras_object(
-                    make_elmo(layer_norm=layer_norm)
+                    make_elmo(num_layers=1, layer_norm=layer_norm)
                 )
             }
         )
@@ -224,7 +234,7 @@ def test_lone_surrogates_are_dropped():
 
 def test_iob_becomes_iob2():
     """Labels of CoNLL-2003 and wikigold, where `I-` begins an entity."""
-    head = TokenClassifier(make_elmo(), ["I-X", "O"], lstm_units=4)
+    head = TokenClassifier(make_elmo(num_layers=1), ["I-X", "O"], lstm_units=4)
     assert head.labels == ["I-X", "O", "B-X"]
     y = [["O", "I-X", "I-X"], ["O", "I-X"], ["I-X", "O", "O", "O"], ["I-X"]]
     head.compile(keras.optimizers.Adam(0.05))
@@ -240,7 +250,9 @@ def test_iob_becomes_iob2():
 
 @pytest.mark.parametrize("decoder", ["softmax", "crf"])
 def test_decoded_entities_are_allowed(decoder):
-    head = TokenClassifier(make_elmo(), ["O", "B-X", "B-Y"], decoder=decoder, lstm_units=0)
+    head = TokenClassifier(
+        make_elmo(num_layers=1), ["O", "B-X", "B-Y"], decoder=decoder, lstm_units=0
+    )
     head.classify.kernel.assign(np.random.default_rng(0).normal(0, 5, head.classify.kernel.shape))
     sentences = [["the", "cat", "sat", "on", "a", "dog", "."] * 3] * 2
     for labels in head.predict(sentences, verbose=0):
@@ -250,7 +262,7 @@ def test_decoded_entities_are_allowed(decoder):
 
 def test_words_are_cut_as_the_tokenizer_cuts():
     """One label for every word, whatever its pieces are; a Chinese word is the mean of its characters."""
-    head = TokenClassifier(make_elmo(), ["N", "V"], lstm_units=0, use_word_shape=False)
+    head = TokenClassifier(make_elmo(num_layers=1), ["N", "V"], lstm_units=0, use_word_shape=False)
     vectors, mask, layers = head.encoder(head._inputs([["北京", "好"]]).batch([0]))
     pieces = head.encoder(head._inputs([["北", "京", "好"]]).batch([0]))[0].numpy()
     assert mask.shape == (1, 2)
@@ -261,7 +273,7 @@ def test_words_are_cut_as_the_tokenizer_cuts():
 
 def test_mixed_bfloat16():
     head, x, y = made("crf")
-    elmo = make_elmo(dtype="mixed_bfloat16")
+    elmo = make_elmo(num_layers=1, dtype="mixed_bfloat16")
     head = TokenClassifier(elmo, ["O", "B-X", "B-Y"], decoder="crf", mix_l2=0.001, lstm_units=4)
     head.fit(x, y, epochs=2, verbose=0)
     assert head.predict_probabilities(x, verbose=0)[0].dtype == np.float32
@@ -388,12 +400,12 @@ def test_models_that_are_none(elmo):
         TextClassifier(3, ["a", "b"])
     with pytest.raises(ValueError, match="There is no file, folder or preset 'nowhere'"):
         TextClassifier("nowhere", ["a", "b"])
-    of_words = make_elmo(vocabulary_size=9)
+    of_words = make_elmo(num_layers=1, vocabulary_size=9)
     with pytest.raises(ValueError, match="A head needs a model that reads characters"):
         TextClassifier(of_words, ["a", "b"])
     with pytest.raises(ValueError, match="`decoder` must be one of 'softmax', 'crf'"):
         TokenClassifier(elmo, ["a", "b"], decoder="greedy")
-    head = TextClassifier(make_elmo(trainable_bilm=True), ["no", "yes"])
+    head = TextClassifier(make_elmo(num_layers=1, trainable_bilm=True), ["no", "yes"])
     with pytest.raises(ValueError, match="`cache_vectors` is for a frozen biLM"):
         head.fit(["a", "b"], ["no", "yes"], cache_vectors=True)
 
@@ -402,7 +414,7 @@ def test_models_that_are_none(elmo):
 def test_weights_of_other_labels(tmp_path, labels):
     head, *_ = made("text")
     head.save_weights(tmp_path / "head.weights.h5")
-    other = TextClassifier(make_elmo(), labels, lstm_units=4)
+    other = TextClassifier(make_elmo(num_layers=1), labels, lstm_units=4)
     before = values(other.weights)
     with pytest.raises(ValueError, match=r"saved with the labels \['no', 'yes'\]; this model has"):
         other.load_weights(tmp_path / "head.weights.h5")
