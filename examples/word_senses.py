@@ -1,19 +1,20 @@
-"""Word senses by their nearest neighbour: which sense of "bank" is meant is told by its vector alone.
+"""Word senses by their nearest neighbour: which "bank" is meant is told by the word's vector alone.
 
-The vector of a sense is the mean over the words that have it in SemCor, and a word in MASC is given
-the sense of its lemma whose vector is nearest (cosine). The upper layers, which have read the
-sentence, are far ahead of layer 0, which knows the characters of the word alone.
+A sense's vector is the mean over the words that have it in SemCor, and a word of MASC gets the sense
+of its lemma whose vector is nearest (cosine), as in Peters et al., 2018, section 5.3
+(https://arxiv.org/abs/1802.05365). The upper layers, which have read the sentence, are far ahead of
+layer 0, which knows the characters of the word alone.
 
     python examples/word_senses.py
     python examples/word_senses.py --smoke
 
-XXX
+Measured 2026-12-01, two cores, TIME: of 131,898 words whose lemma is in SemCor layer 0 has 0.516
+right, the LSTM layers 0.694 and 0.715, the mean of all 0.687, and always the most frequent sense
+0.753, which a model as small as the bundled one does not beat. It needs TIME2.
 
-The method is that of Peters et al., 2018, section 5.3 (https://arxiv.org/abs/1802.05365).
-
-The data: SemCor and MASC with the senses of one dictionary, the New Oxford American, by Yuan et al.,
-2016, CC BY 4.0: https://github.com/google-research-datasets/word_sense_disambigation_corpora. In
-a clone of it, `tar cJf semcor.tar.xz semcor && tar cJf masc.tar.xz masc`, and `--data` is its folder.
+Data: https://github.com/google-research-datasets/word_sense_disambigation_corpora (Yuan et al., 2016,
+CC BY 4.0): SemCor and MASC with the senses of the New Oxford American Dictionary. In a clone of it
+`tar cJf semcor.tar.xz semcor && tar cJf masc.tar.xz masc`, and `--data` is its folder.
 """
 
 import hashlib
@@ -151,13 +152,14 @@ def learn(occurrences):
 
 def nearest(means, vectors):
     """For each layer, the place of the sense whose mean (senses, layers, dim) is nearest to the vector."""
-    cosines = np.einsum("sld,ld->ls", means, unit(np.float64(vectors)))
+    cosines = np.einsum("sld,ld->ls", means, unit(vectors))
     # In layer 0 a word has one vector everywhere: its senses tie, and rounding must not decide.
     return (cosines > cosines.max(axis=1, keepdims=True) - 1e-6).argmax(axis=1)
 
 
 def unit(vectors):
     """The vectors at length 1."""
+    vectors = np.float64(vectors)
     return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
 
 
