@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 import keras
+from rich.console import Console
+from rich.progress import track
 
 # Beside the checkout, where it is there; `--data` names another place.
 _DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "tasks"
@@ -19,17 +21,18 @@ def parse(doc, argv, data, epochs=5, model="elmo_tiny_en", max_examples=20_000):
         doc: The example's docstring, which `--help` shows.
         argv: The arguments, or `None` for those of the command line.
         data: Name of the folder of the data.
-        epochs: How often the training data are gone through.
+        epochs: How often the training data are gone through; `None` where nothing is trained.
         model: The preset.
-        max_examples: How many training examples are taken at most.
+        max_examples: How many training examples are taken at most; `None` for all of them.
     """
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, default=_DATA / data, help="folder of the data")
     parser.add_argument("--model", default=model, help="name of a preset, or a folder of weights")
-    parser.add_argument("--epochs", type=int, default=epochs)
-    parser.add_argument("--max-examples", type=int, default=max_examples, help="for training")
+    if epochs is not None:
+        parser.add_argument("--epochs", type=_positive, default=epochs)
+    parser.add_argument("--max-examples", type=_positive, default=max_examples, help="for training")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--smoke", action="store_true", help="seconds, on a few sentences of its own"
@@ -43,9 +46,29 @@ def parse(doc, argv, data, epochs=5, model="elmo_tiny_en", max_examples=20_000):
     return options
 
 
+def _positive(text):
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 up")
+    return int(text)
+
+
 def progress_on_stderr():
     """Sends what Keras prints while it trains to standard error: standard output is for the result."""
     return contextlib.redirect_stdout(sys.stderr)
+
+
+def progress(items, description, total=None):
+    """The items, with a bar on standard error; `total` is their number where they have no `len`."""
+    return track(items, description, total, console=Console(stderr=True))
+
+
+@contextlib.contextmanager
+def errors_as_one_sentence():
+    """Ends the example with the error's own sentence if a file or the model that was given is wrong."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        sys.exit(f"error: {error}")
 
 
 def report(**result):
