@@ -13,7 +13,7 @@ of processor time on two cores.
 
 import random
 
-from command_line import parse, progress_on_stderr, report
+from command_line import errors_as_one_sentence, parse, progress_on_stderr, report
 
 import keras_elmo
 from keras_elmo.corpus import LabelledSentence, read_columns
@@ -33,6 +33,7 @@ def read(folder):
     ]
 
 
+@errors_as_one_sentence()
 def main(argv=None):
     """Trains, measures, and reports precision, recall and F1 of whole entities."""
     options = parse(__doc__, argv, "ner_uner_chinese_gsdsimp", epochs=8, model="elmo_tiny_zh")

@@ -15,7 +15,7 @@ import csv
 import lzma
 import sys
 
-from command_line import parse, progress_on_stderr, report
+from command_line import errors_as_one_sentence, parse, progress_on_stderr, report
 
 import keras_elmo
 
@@ -47,6 +47,7 @@ def read_pairs(file):
     return pairs
 
 
+@errors_as_one_sentence()
 def main(argv=None):
     """Trains, measures, and reports the accuracy."""
     options = parse(__doc__, argv, "nli_snli", epochs=10)

@@ -17,7 +17,7 @@ minutes on two cores.
 import random
 
 import keras
-from command_line import parse, progress_on_stderr, report
+from command_line import errors_as_one_sentence, parse, progress_on_stderr, report
 from sentiment import SMOKE, read, split
 
 import keras_elmo
@@ -94,6 +94,7 @@ def fine_tune(options, train, test, weight):
     }
 
 
+@errors_as_one_sentence()
 def main(argv=None):
     """Fine-tunes twice, and reports accuracy and perplexities of both."""
     options = parse(__doc__, argv, "sentiment_mr_sentence_polarity", epochs=4, max_examples=2_000)

@@ -14,7 +14,7 @@ are rare and unseen by design, after 3 minutes of processor time on two cores.
 
 import random
 
-from command_line import parse, progress_on_stderr, report
+from command_line import errors_as_one_sentence, parse, progress_on_stderr, report
 
 import keras_elmo
 from keras_elmo.corpus import LabelledSentence, read_columns
@@ -37,6 +37,7 @@ def read(folder):
     return [read_columns(folder / name) for name in names]
 
 
+@errors_as_one_sentence()
 def main(argv=None):
     """Trains, measures, and reports precision, recall and F1 of whole entities."""
     options = parse(__doc__, argv, "ner_wnut17", epochs=8)

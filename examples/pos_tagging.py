@@ -16,7 +16,7 @@ import lzma
 import random
 
 import conllu
-from command_line import parse, progress_on_stderr, report
+from command_line import errors_as_one_sentence, parse, progress_on_stderr, report
 
 import keras_elmo
 
@@ -64,6 +64,7 @@ def read(folder):
     ]
 
 
+@errors_as_one_sentence()
 def main(argv=None):
     """Trains, measures, and reports the accuracy over all words."""
     options = parse(__doc__, argv, "pos_ud_english_ewt", epochs=3)

@@ -17,7 +17,7 @@ import sys
 import zlib
 
 import keras
-from command_line import parse, progress_on_stderr, report
+from command_line import errors_as_one_sentence, parse, progress_on_stderr, report
 
 import keras_elmo
 
@@ -54,6 +54,7 @@ def split(articles):
     return training, test
 
 
+@errors_as_one_sentence()
 def main(argv=None):
     """Trains, measures, and reports exact match and F1."""
     options = parse(__doc__, argv, "qa_squad2_dev", epochs=8)

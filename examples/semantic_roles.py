@@ -17,7 +17,7 @@ minutes of processor time on two cores, 12 minutes on the clock while they had o
 import itertools
 import random
 
-from command_line import parse, progress_on_stderr, report
+from command_line import errors_as_one_sentence, parse, progress_on_stderr, report
 
 import keras_elmo
 from keras_elmo.corpus import read_lines
@@ -77,6 +77,7 @@ def read(folder):
     return [examples_of(read_lines(path), path) for path in paths]
 
 
+@errors_as_one_sentence()
 def main(argv=None):
     """Trains, measures, and reports precision, recall and F1 of whole arguments."""
     options = parse(__doc__, argv, "srl_propbank_english_ewt", epochs=4, max_examples=10_000)

@@ -16,7 +16,7 @@ Measured 2026-12-01: accuracy 0.685 on 1,096 sentences, after 5 minutes of proce
 import random
 import zlib
 
-from command_line import parse, progress_on_stderr, report
+from command_line import errors_as_one_sentence, parse, progress_on_stderr, report
 
 import keras_elmo
 
@@ -49,6 +49,7 @@ def split(examples):
     )
 
 
+@errors_as_one_sentence()
 def main(argv=None):
     """Trains, measures, and reports the accuracy."""
     options = parse(__doc__, argv, "sentiment_mr_sentence_polarity", epochs=8)
