@@ -19,6 +19,14 @@ with warnings.catch_warnings():
         import torch  # noqa: F401  (it has to come before TensorFlow)
     import keras
 
+if keras.backend.backend() == "tensorflow":
+    import tensorflow as tf
+
+    # The processor as two devices, for the tests of training on several; all others use the first.
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
+    )
+
 
 def pytest_addoption(parser):
     parser.addoption("--run-large", action="store_true", help="also run the tests marked large")

@@ -22,7 +22,9 @@ from keras_elmo.training import PretrainConfig, PretrainResult, Progress, Traini
 from keras_elmo.training.pretrain import pretrain as start
 from keras_elmo.training.pretrain import read_config, read_corpus, resume
 from keras_elmo.training.recipes import ARCHITECTURES, RECIPES, from_options
+from keras_elmo.training.replicas import Replicas
 from keras_elmo.training.run_files import RunFiles
+from keras_elmo.training.strategies import make_strategy
 from keras_elmo.vocabulary import Vocabulary
 
 
@@ -88,7 +90,13 @@ def pretrain(
             help="Where all numbers come from that nothing else sets.", show_default=False
         ),
     ] = None,
-    strategy: Annotated[str, typer.Option(help="single: one device.")] = "single",
+    strategy: Annotated[
+        Literal["single", "mirrored", "multiworker"],
+        typer.Option(
+            help="single: one device; mirrored: all GPUs of this machine; multiworker: of all processes that TF_CONFIG "
+            "or Slurm tells of.",
+        ),
+    ] = "single",
     config: Annotated[
         Path | None,
         typer.Option(
@@ -113,8 +121,6 @@ def pretrain(
     Flags override --config, which overrides the recipe. The run's folder can be given as --model everywhere. SIGINT
     (Ctrl-C) and SIGTERM write a checkpoint; go on with --resume.
     """
-    if strategy != "single":
-        raise ValueError(f"`--strategy` must be single. Received: {strategy}")
     if max_steps is not None and epochs is not None:
         raise ValueError("Give `--max-steps` or `--epochs`, not both.")
     files = RunFiles(output)
@@ -144,12 +150,14 @@ def pretrain(
         **{name: value for name, value in flags.items() if value is not None},
         **({"max_steps": None} if epochs is not None else {}),
     )
-    with _Screen() as screen:
+    # The first thing that TensorFlow does: it will not join other processes later.
+    replicas = Replicas(make_strategy(strategy))
+    with _Screen(replicas.is_chief) as screen:
         if begun is None:
             kind: str = format or "tokens"
             text = TrainingCorpus.of(corpus or [], kind)
             held_out = TrainingCorpus.of(validation, kind) if validation else None
-            screen.say(_header(settings, recipe or "default"))
+            screen.say(_header(settings, recipe or "default", replicas))
             result = start(
                 settings,
                 text,
@@ -160,14 +168,25 @@ def pretrain(
                 new_vocabulary,
                 screen.show,
                 screen.say,
+                replicas.strategy,
             )
         else:
             before = read_corpus(files.read_run()["corpus"])
             kind = format or before.format
             text = TrainingCorpus.of(corpus or before.patterns, kind, before.tokenizer)
             held_out = TrainingCorpus.of(validation, kind, before.tokenizer) if validation else None
-            result = resume(output, settings, text, vocabulary, held_out, screen.show, screen.say)
-    _report(result, output)
+            result = resume(
+                output,
+                settings,
+                text,
+                vocabulary,
+                held_out,
+                screen.show,
+                screen.say,
+                replicas.strategy,
+            )
+    if replicas.is_chief:
+        _report(result, output)
     if result.stopped_by is not None:
         raise typer.Exit(128 + result.stopped_by)
 
@@ -199,10 +218,11 @@ def _settings(
     return settings
 
 
-def _header(config: PretrainConfig, recipe: str) -> str:
+def _header(config: PretrainConfig, recipe: str, replicas: Replicas) -> str:
     network, softmax = config.network_optimizer, config.softmax_optimizer
+    devices = "" if replicas.count == 1 else f" on {replicas.count} devices"
     return (
-        f"Recipe {recipe}: {config.batch_size} rows of {config.unroll_steps}, "
+        f"Recipe {recipe}: {config.batch_size} rows of {config.unroll_steps}{devices}, "
         f"{config.num_negative_samples or 'all'} negatives, dropout {config.dropout:g}, clip {config.clip_norm}; "
         f"network by {_optimizer(network)}, softmax by {_optimizer(softmax)}."
     )
@@ -244,10 +264,13 @@ class _TimeLeft(ProgressColumn):
 
 
 class _Screen:
-    """A bar on standard error with steps, tokens per second, the loss and the time left; sentences above it."""
+    """A bar on standard error with steps, tokens per second, the loss and the time left; sentences above it.
 
-    def __init__(self) -> None:
-        self._console = Console(stderr=True, soft_wrap=True)
+    Of several processes the chief's alone has anything to show.
+    """
+
+    def __init__(self, is_chief: bool) -> None:
+        self._console = Console(stderr=True, soft_wrap=True, quiet=not is_chief)
         self._bars = Bars(
             TextColumn("{task.description}"),
             BarColumn(),

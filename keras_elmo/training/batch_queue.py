@@ -2,7 +2,7 @@
 
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,14 +19,14 @@ class QueuedBatch(NamedTuple):
 
     Attributes:
         step: Its number, from 1.
-        inputs: Of `BidirectionalLanguageModel`, negatives included.
+        parts: For each local replica the inputs of `BidirectionalLanguageModel`, negatives included.
         dropout_seed: int32 (2,).
         epoch: Of the `TrainingBatch`.
         position: Of the `TrainingBatch`: the place in the data behind it.
     """
 
     step: int
-    inputs: dict[str, Any]
+    parts: list[dict[str, Any]]
     dropout_seed: np.ndarray
     epoch: int
     position: dict[str, Any]
@@ -44,6 +44,7 @@ class BatchQueue:
         config: The numbers of the run.
         num_negatives: Words in a sample; `None` for the full softmax.
         first_step: Number of the first batch.
+        rows: The rows of each local replica; `None` for all in one.
     """
 
     def __init__(
@@ -53,12 +54,14 @@ class BatchQueue:
         config: PretrainConfig,
         num_negatives: int | None,
         first_step: int,
+        rows: Sequence[slice] | None = None,
     ):
         self._stream = stream
         self._model = model
         self._config = config
         self._num_negatives = num_negatives
         self._first_step = first_step
+        self._rows = rows or [slice(0, config.batch_size)]
         self._queue: queue.Queue[QueuedBatch | BaseException | None] = queue.Queue(_AHEAD)
         self._leaving = threading.Event()
         self._thread = threading.Thread(target=self._fill, name="batches", daemon=True)
@@ -101,11 +104,33 @@ class BatchQueue:
 
     def _queued(self, step: int, batch: TrainingBatch) -> QueuedBatch:
         inputs = self._model.inputs_of(batch)
+        sampled: dict[str, Any] = {}
         if self._num_negatives is not None:
             num_words = len(self._model.vocabulary)
-            inputs |= negatives(step, self._config, self._num_negatives, num_words)
+            sampled = negatives(step, self._config, self._num_negatives, num_words)
+        parts = [part_of(inputs, rows) | sampled for rows in self._rows]
         seed = random_generator("dropout", self._config.seed, step).integers(2**30, size=2)
-        return QueuedBatch(step, inputs, seed.astype(np.int32), batch.epoch, batch.position)
+        return QueuedBatch(step, parts, seed.astype(np.int32), batch.epoch, batch.position)
+
+
+def part_of(inputs: dict[str, np.ndarray], rows: slice) -> dict[str, np.ndarray]:
+    """Some rows of a batch, with the distinct words of these only.
+
+    Example:
+        >>> inputs = {"word_ids": np.array([[0], [7], [8]]), "forward_words": np.array([[1, 1], [2, 2]])}
+        >>> inputs |= {"backward_words": np.array([[1, 1], [2, 2]])}
+        >>> part = part_of(inputs, slice(1, 2))
+        >>> part["word_ids"].tolist(), part["forward_words"].tolist()
+        ([[0], [8]], [[1, 1]])
+    """
+    if rows == slice(0, len(inputs["forward_words"])):
+        return inputs
+    part = {name: value[rows] for name, value in inputs.items() if name != "word_ids"}
+    read = np.stack([part["forward_words"], part["backward_words"]])
+    # Word 0 stands for "no word", and stays where it is.
+    words = np.union1d([0], read)
+    part["forward_words"], part["backward_words"] = np.searchsorted(words, read).astype(np.int32)
+    return part | {"word_ids": inputs["word_ids"][words]}
 
 
 def negatives(

@@ -1,7 +1,7 @@
 """Updates of weights, with the state they need in the open.
 
-What happens to gradients between the batch and the weights is a row of separate functions: average over replicas,
-merge duplicate rows, clip by the norm of all together, update. Keras' optimizers do other things in other
+What happens to gradients between the batch and the weights is a row of separate functions: average over replicas
+(`mean_of_replicas`), merge duplicate rows, clip by the norm of all together, update. Keras' optimizers do other things in other
 orders: they clip before replicas are summed, and their Adagrad takes rows that stand twice for two gradients.
 """
 
@@ -32,21 +32,6 @@ def make_slots(optimizer: OptimizerConfig, variable: tf.Variable) -> Slots:
         name: tf.Variable(tf.fill(shape, tf.cast(start, variable.dtype)), trainable=False)
         for name in _SLOTS[optimizer.name]
     }
-
-
-def average_gradients(replicas: Sequence[Sequence[Gradient]]) -> list[Gradient]:
-    """The mean of the replicas' gradients, variable by variable; rows of sparse ones stand side by side."""
-    if len(replicas) == 1:
-        return list(replicas[0])
-    averages: list[Gradient] = []
-    for parts in zip(*replicas, strict=True):
-        if isinstance(parts[0], tf.IndexedSlices):
-            values = tf.concat([part.values for part in parts], axis=0) / len(parts)
-            indices = tf.concat([part.indices for part in parts], axis=0)
-            averages.append(tf.IndexedSlices(values, indices, parts[0].dense_shape))
-        else:
-            averages.append(tf.add_n(parts) / len(parts))
-    return averages
 
 
 def merge_duplicate_rows(gradient: Gradient) -> Gradient:

@@ -1,7 +1,9 @@
 """pretrain: a biLM from text."""
 
+import contextlib
 import os
-from collections.abc import Callable, Mapping
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,8 +14,10 @@ import tensorflow as tf
 from keras_elmo.corpus import TrainingStream, counts_path, frequencies_fall, load_counts
 from keras_elmo.models import BidirectionalLanguageModel
 from keras_elmo.training.pretrain_config import PretrainConfig
+from keras_elmo.training.replicas import Replicas
 from keras_elmo.training.run_files import RunFiles
 from keras_elmo.training.starting_model import check_same_vocabulary, model_from, new_model
+from keras_elmo.training.strategies import make_strategy
 from keras_elmo.training.training_corpus import TrainingCorpus
 from keras_elmo.training.training_loop import Report, TrainingLoop
 from keras_elmo.training.training_step import TrainingStep
@@ -54,11 +58,16 @@ def pretrain(
     new_vocabulary: bool = False,
     report: Report = lambda progress: None,
     say: Say = lambda message: None,
+    strategy: str | tf.distribute.Strategy = "single",
 ) -> PretrainResult:
     """Trains a biLM by truncated back-propagation and keeps all of it in a folder.
 
     The same configuration and corpus give the same weights, bit for bit on a CPU: TensorFlow's operations are made
     deterministic and its seeds are set, for the whole process. SIGTERM and SIGINT end the run with a checkpoint.
+
+    On several devices each has its rows of the batch, and the run is that of one device with the whole batch, but for
+    the dropout and rounding. Of several processes, all call this with the same arguments; the first ("chief") writes,
+    reports and says, and `output` must be a folder that all of them see, for the day when they go on with the run.
 
     Reference: Peters et al. (2018), "Deep contextualized word representations", section 3.1
     (https://arxiv.org/abs/1802.05365), and `bilm-tf`.
@@ -74,6 +83,7 @@ def pretrain(
         new_vocabulary: Whether the vocabulary may be another than that model's: its softmax starts anew then.
         report: Called with the `Progress` after each step.
         say: Called with sentences for people.
+        strategy: The devices: a name of `make_strategy`, or a `tf.distribute.Strategy`.
 
     Returns:
         The `PretrainResult`.
@@ -81,9 +91,39 @@ def pretrain(
     Raises:
         ValueError: If something does not fit, before the first step where that can be known; if the loss is no
             longer a finite number. The last checkpoint is whole in any case.
-        OSError: If a checkpoint cannot be written; those before it are whole.
+        OSError: If a checkpoint cannot be written; those before it are whole. If another process of the run is lost.
     """
-    if Path(output).exists() and not (Path(output).is_dir() and not any(Path(output).iterdir())):
+    replicas = _replicas(strategy)
+    with _lost_processes_end_the_run(replicas):
+        return _pretrain(
+            replicas,
+            config,
+            corpus,
+            vocabulary_file,
+            output,
+            validation,
+            start_from,
+            new_vocabulary,
+            *_of_chief(replicas, report, say),
+        )
+
+
+def _pretrain(
+    replicas: Replicas,
+    config: PretrainConfig,
+    corpus: TrainingCorpus,
+    vocabulary_file: AnyPath,
+    output: AnyPath,
+    validation: TrainingCorpus | None,
+    start_from: AnyPath | None,
+    new_vocabulary: bool,
+    report: Report,
+    say: Say,
+) -> PretrainResult:
+    replicas.rows(config.batch_size)
+    if replicas.is_chief and (
+        Path(output).exists() and not (Path(output).is_dir() and not any(Path(output).iterdir()))
+    ):
         raise ValueError(
             f"{output} exists already. Go on with that run by --resume, or give another folder."
         )
@@ -96,10 +136,12 @@ def pretrain(
     if start_from is None:
         if new_vocabulary:
             raise ValueError("--new-vocabulary must come with --from MODEL.")
-        model = new_model(config, vocabulary, counts)
+        with replicas.strategy.scope():
+            model = new_model(config, vocabulary, counts)
     else:
-        model, config = model_from(start_from, config, vocabulary, counts, new_vocabulary, say)
-    step = TrainingStep(model, config)
+        with replicas.strategy.scope():
+            model, config = model_from(start_from, config, vocabulary, counts, new_vocabulary, say)
+    step = TrainingStep(model, config, replicas.strategy)
     batches = TrainingStream(
         stream,
         vocabulary,
@@ -119,10 +161,12 @@ def pretrain(
         "start_from": start_from and os.path.abspath(start_from),
     }
     progress = {"step": 0, "epoch": 0, "position": batches.position, "best": None}
-    with RunFiles.made(output, run, vocabulary, counts) as files:
-        files.write_checkpoint(model, step.arrays(), progress, _metadata(corpus))
+    arrays = step.arrays()
+    if replicas.is_chief:
+        with RunFiles.made(output, run, vocabulary, counts) as files:
+            files.write_checkpoint(model, arrays, progress, _metadata(corpus))
     files = RunFiles(output)
-    with files.locked():
+    with _locked(files, replicas):
         return _run(
             config, files, step, batches, progress, num_predictions, corpus, validation, report, say
         )
@@ -136,6 +180,7 @@ def resume(
     validation: TrainingCorpus | None = None,
     report: Report = lambda progress: None,
     say: Say = lambda message: None,
+    strategy: str | tf.distribute.Strategy = "single",
 ) -> PretrainResult:
     """Goes on with a run from its last checkpoint, as if it had never been interrupted.
 
@@ -148,6 +193,7 @@ def resume(
         validation: Other text to validate on, if any.
         report: As in `pretrain`.
         say: As in `pretrain`.
+        strategy: As in `pretrain`. There may be more or fewer devices now.
 
     Returns:
         The `PretrainResult`.
@@ -156,12 +202,36 @@ def resume(
         ValueError: As `pretrain`; if anything is not what it was in the run.
         OSError: As `pretrain`.
     """
+    replicas = _replicas(strategy)
+    with _lost_processes_end_the_run(replicas):
+        return _resume(
+            replicas,
+            output,
+            config,
+            corpus,
+            vocabulary_file,
+            validation,
+            *_of_chief(replicas, report, say),
+        )
+
+
+def _resume(
+    replicas: Replicas,
+    output: AnyPath,
+    config: PretrainConfig | None,
+    corpus: TrainingCorpus | None,
+    vocabulary_file: AnyPath | None,
+    validation: TrainingCorpus | None,
+    report: Report,
+    say: Say,
+) -> PretrainResult:
     files = RunFiles(output)
     run = files.read_run()
-    with files.locked():
+    with _locked(files, replicas):
         before = read_config(files)
         config = config or before
         config.check_resumable(before)
+        replicas.rows(config.batch_size)
         vocabulary, counts = files.read_vocabulary()
         if vocabulary_file is not None:
             check_same_vocabulary(Vocabulary.load(vocabulary_file), vocabulary, f"the run {output}")
@@ -185,27 +255,29 @@ def resume(
         num_predictions = run.get("num_predictions")
         if config.max_steps is None and num_predictions is None:
             num_predictions = int(_num_predictions(corpus.count(vocabulary), vocabulary))
-        model = BidirectionalLanguageModel.from_preset(
-            files.checkpoint(last), dropout=config.dropout, dtype=config.precision
-        )
+        with replicas.strategy.scope():
+            model = BidirectionalLanguageModel.from_preset(
+                files.checkpoint(last), dropout=config.dropout, dtype=config.precision
+            )
         _check_architecture(model, config, files.checkpoint(last))
-        step = TrainingStep(model, config)
+        step = TrainingStep(model, config, replicas.strategy)
         try:
             step.set_arrays(files.read_arrays(last))
         except ValueError as error:
             raise ValueError(
                 f"{files.checkpoint(last)} does not fit the run's configuration: {error}"
             ) from error
-        files.go_back_to(last)
-        files.write_run(
-            run
-            | {
-                "config": config.to_json(),
-                "corpus": corpus.to_json(),
-                "validation": validation and validation.to_json(),
-                "num_predictions": num_predictions,
-            }
-        )
+        if replicas.is_chief:
+            files.go_back_to(last)
+            files.write_run(
+                run
+                | {
+                    "config": config.to_json(),
+                    "corpus": corpus.to_json(),
+                    "validation": validation and validation.to_json(),
+                    "num_predictions": num_predictions,
+                }
+            )
         if config.max_steps is not None and last >= config.max_steps:
             say(f"The run is at step {last:,} already: {config.max_steps:,} steps are no more.")
         else:
@@ -241,6 +313,7 @@ def _run(
     report: Report,
     say: Say,
 ) -> PretrainResult:
+    _check_agreement(step.replicas, config, batches, step.model.vocabulary)
     total_steps = config.max_steps
     if total_steps is None and num_predictions is not None:
         total_steps = (
@@ -263,6 +336,46 @@ def _run(
     return PretrainResult(
         loop.progress["step"], loop.progress["epoch"], loop.progress["best"], stopped_by
     )
+
+
+def _replicas(strategy: str | tf.distribute.Strategy) -> Replicas:
+    return Replicas(make_strategy(strategy) if isinstance(strategy, str) else strategy)
+
+
+def _of_chief(replicas: Replicas, report: Report, say: Say) -> tuple[Report, Say]:
+    """What tells people, in the chief; in other processes nothing."""
+    return (report, say) if replicas.is_chief else (lambda progress: None, lambda message: None)
+
+
+def _locked(files: RunFiles, replicas: Replicas) -> contextlib.AbstractContextManager:
+    return files.locked() if replicas.is_chief else contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def _lost_processes_end_the_run(replicas: Replicas) -> Iterator[None]:
+    try:
+        yield
+    except tf.errors.OpError as error:
+        if replicas.num_workers == 1:
+            raise
+        raise ConnectionError(
+            "Another process of the run has ended, or cannot be reached any more "
+            f"({error.message.splitlines()[0]:.200}). The last checkpoint is whole: start all processes again, with "
+            "--resume."
+        ) from error
+
+
+def _check_agreement(
+    replicas: Replicas, config: PretrainConfig, batches: TrainingStream, vocabulary: Vocabulary
+) -> None:
+    """Raises a ValueError, in all processes, if they are not about to train the same model on the same text."""
+    what = repr((config.to_json(), batches.position, vocabulary.sha256))
+    digest = zlib.crc32(what.encode()) >> 1
+    if replicas.maximum(digest) != -replicas.maximum(-digest):
+        raise ValueError(
+            "All processes of a run must have the same configuration, vocabulary and text (files of the same names and "
+            "sizes), and begin at the same checkpoint. Received: different ones."
+        )
 
 
 def _counts(

@@ -1,8 +1,9 @@
 """TrainingLoop: steps, and what happens between them: log, validation, checkpoints, an end in good order."""
 
 import math
+import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from keras_elmo.corpus import TrainingStream
@@ -59,6 +60,9 @@ class TrainingLoop:
         metadata: For the presets of the checkpoints.
         report: Called after each step.
         say: Gets sentences for people.
+
+    With several processes each runs a loop. They stop, validate and save at the same steps; the chief alone measures,
+    writes and tells.
     """
 
     def __init__(
@@ -86,6 +90,8 @@ class TrainingLoop:
         self._metadata = metadata
         self._report = report
         self._say = say
+        self._replicas = step.replicas
+        self._writer: ScalarWriter | None = None
         self._loss_name = "loss" if num_negatives is None else "sampled_loss"
         self._saved = self.progress["step"]
         self._clock = _Clock(config.batch_size * config.unroll_steps)
@@ -97,61 +103,73 @@ class TrainingLoop:
 
     def run(self) -> int | None:
         """Trains to the end, or until a signal comes; returns its number, or `None`."""
-        writer = ScalarWriter(self._files.tensorboard_folder)
         batches = BatchQueue(
             self._stream,
             self.model,
             self._config,
             self._num_negatives,
             first_step=self.progress["step"] + 1,
+            rows=self._step.rows,
         )
+        if self._replicas.is_chief:
+            self._writer = ScalarWriter(self._files.tensorboard_folder)
         with StopSignals() as stop:
             try:
                 with batches:
-                    self._train(iter(batches), writer, stop)
-                if stop.received is not None:
-                    self._say(
-                        f"Stopping: writing the checkpoint of step {self.progress['step']:,}."
-                    )
-                else:
-                    self._end(writer, stop)
+                    self._train(iter(batches), stop)
+                self._end(stop)
             except _Stopped:
-                pass
+                self._say(f"Stopping: writing the checkpoint of step {self.progress['step']:,}.")
             finally:
-                writer.close()
+                if self._writer is not None:
+                    self._writer.close()
             self._save()
         return stop.received
 
-    def _train(
-        self, batches: Iterator[QueuedBatch], writer: ScalarWriter, stop: StopSignals
-    ) -> None:
+    def _train(self, batches: Iterator[QueuedBatch], stop: StopSignals) -> None:
         config = self._config
         # A run that was stopped amid its validation catches up on it.
-        self._validate_if_due(writer, stop)
+        self._validate_if_due(stop)
         while config.max_steps is None or self.progress["step"] < config.max_steps:
-            if stop.received is not None:
-                return
-            try:
-                batch = next(batches, None)
-            except (ValueError, OSError):
-                # Of a file of the corpus: what was learned until then is kept.
-                self._save()
-                raise
+            batch = self._next(batches, stop)
             if batch is None:
                 return
             losses = self._take(batch)
             step = batch.step
             if step % config.log_every == 0:
-                self._log(losses, writer)
+                self._log(losses)
             self._show("training", losses)
-            self._validate_if_due(writer, stop)
+            self._validate_if_due(stop)
             if step % config.save_every == 0:
                 self._save()
+
+    def _next(self, batches: Iterator[QueuedBatch], stop: StopSignals) -> QueuedBatch | None:
+        """The next batch; `None` at the end of the text. What ends the run in one process ends it in all."""
+        batch, error = None, None
+        try:
+            batch = next(batches, None)
+        except (ValueError, OSError) as caught:
+            error = caught
+        worst = self._replicas.maximum(
+            3 if error else 2 if stop.received is not None else 1 if batch is None else 0
+        )
+        if worst == 3:
+            # A file of the corpus: what was learned until then is kept.
+            self._save()
+            raise error or ValueError("Another process could not read its text: it says what is wrong.")
+        if worst == 2:
+            self._stop(stop)
+        return None if worst == 1 else batch
+
+    def _stop(self, stop: StopSignals) -> None:
+        # It may have come to another process.
+        stop.received = stop.received or signal.SIGTERM
+        raise _Stopped
 
     def _take(self, batch: QueuedBatch) -> Losses:
         self._clock.start()
         rate = self._config.rate(batch.step, self._total_steps)
-        losses = self._step(batch.inputs, batch.dropout_seed, batch.step, rate)
+        losses = self._step(batch.parts, batch.dropout_seed, batch.step, rate)
         if not math.isfinite(sum(losses)):
             raise self._not_finite(
                 f"at step {batch.step} the loss is {losses.forward:g} forward and {losses.backward:g} backward, "
@@ -165,7 +183,7 @@ class TrainingLoop:
         }
         return losses
 
-    def _log(self, losses: Losses, writer: ScalarWriter) -> None:
+    def _log(self, losses: Losses) -> None:
         step, name = self.progress["step"], self._loss_name
         rate = self._config.rate(step, self._total_steps)
         values = {
@@ -176,8 +194,7 @@ class TrainingLoop:
             "learning_rate": rate * self._config.network_optimizer.learning_rate,
             "tokens_per_second": self._clock.rate(),
         }
-        self._files.log({"step": step, "epoch": self.progress["epoch"]} | values)
-        writer.write(step, values)
+        self._record({"epoch": self.progress["epoch"]} | values, values)
 
     def _show(self, stage: str, losses: Losses) -> None:
         rate = self._clock.rate()
@@ -198,32 +215,59 @@ class TrainingLoop:
             )
         )
 
-    def _end(self, writer: ScalarWriter, stop: StopSignals) -> None:
-        step = self.progress["step"]
+    def _record(self, entry: Mapping[str, Any], curves: Mapping[str, float]) -> None:
+        """Appends to the log and the curves."""
+        if self._writer is not None:
+            step = self.progress["step"]
+            self._files.log({"step": step} | entry)
+            self._writer.write(step, curves)
+
+    def _end(self, stop: StopSignals) -> None:
         if self._validation is not None:
-            self._validate(writer, stop)
+            self._validate(stop)
         if self._stream.num_dropped:
             self._say(
                 f"The last {self._stream.num_dropped:,} predictions per direction fill no whole batch: dropped."
             )
-        self._files.log({"step": step, "event": "end", "num_dropped": self._stream.num_dropped})
+        self._record({"event": "end", "num_dropped": self._stream.num_dropped}, {})
 
-    def _validate_if_due(self, writer: ScalarWriter, stop: StopSignals) -> None:
+    def _validate_if_due(self, stop: StopSignals) -> None:
         step, every = self.progress["step"], self._config.validate_every
         if self._validation is not None and every is not None and step and step % every == 0:
-            self._validate(writer, stop)
+            self._validate(stop)
 
-    def _validate(self, writer: ScalarWriter, stop: StopSignals) -> None:
+    def _validate(self, stop: StopSignals) -> None:
         step = self.progress["step"]
         if self._validation is None or self.progress.get("validated") == step:
             return
         self._clock.pause()
-        result = evaluate(self.model, _until(stop, self._validation.sentences()))
+        result = None
+        if self._replicas.is_chief:
+            result = self._evaluation(self._validation, stop)
+        # The others have waited here.
+        if self._replicas.maximum(int(self._replicas.is_chief and result is None)):
+            self._stop(stop)
         self.progress["validated"] = step
-        self._files.log({"step": step, "validation": result._asdict()})
-        writer.write(step, {f"validation_{name}": float(v) for name, v in _curves(result).items()})
-        writer.flush()
-        best = self.progress["best"]
+        if result is not None:
+            self._tell(result)
+        self._save(anew=True)
+
+    def _evaluation(self, validation: TrainingCorpus, stop: StopSignals) -> Evaluation | None:
+        """The perplexity of the model; `None` if a signal came amid it."""
+        try:
+            return evaluate(self._step.model_on_one_device(), _until(stop, validation.sentences()))
+        except _Stopped:
+            return None
+
+    def _tell(self, result: Evaluation) -> None:
+        step, best = self.progress["step"], self.progress["best"]
+        curves = _curves(result)
+        self._record(
+            {"validation": result._asdict()},
+            {f"validation_{name}": float(value) for name, value in curves.items()},
+        )
+        if self._writer is not None:
+            self._writer.flush()
         is_best = best is None or result.perplexity < best["perplexity"]
         self._say(
             f"Step {step:,}: perplexity on validation text {result.perplexity:,.1f} "
@@ -231,8 +275,7 @@ class TrainingLoop:
             + (", the best so far" if is_best and best is not None else "")
         )
         if is_best:
-            self.progress["best"] = {"step": step} | _curves(result)
-        self._save(anew=True)
+            self.progress["best"] = {"step": step} | curves
 
     def _save(self, anew: bool = False) -> None:
         """Writes a checkpoint, unless there is one of this step and nothing is new in it."""
@@ -243,12 +286,13 @@ class TrainingLoop:
         # The loss of a step is that of the weights before it.
         if not self._step.is_finite():
             raise self._not_finite(f"some weights are not after step {step}")
-        self._files.write_checkpoint(
-            self.model, self._step.arrays(), self.progress, self._metadata | {"step": step}
-        )
+        arrays = self._step.arrays()
         self._saved = step
-        best = self.progress["best"]
-        self._files.remove_old_checkpoints(self._config.keep_checkpoints, best and best["step"])
+        if self._replicas.is_chief:
+            metadata = self._metadata | {"step": step}
+            self._files.write_checkpoint(self.model, arrays, self.progress, metadata)
+            best = self.progress["best"]
+            self._files.remove_old_checkpoints(self._config.keep_checkpoints, best and best["step"])
 
     def _not_finite(self, what: str) -> ValueError:
         return ValueError(

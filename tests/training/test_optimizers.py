@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from keras_elmo.training import OptimizerConfig
 from keras_elmo.training.optimizers import (
-    average_gradients,
     clip_by_global_norm,
     make_slots,
     merge_duplicate_rows,
@@ -36,20 +35,6 @@ def test_rows_that_stand_twice_are_one_gradient_to_adagrad():
     weights, slots = stepped(optimizer, np.zeros((4, 1)), gradient)
     assert slots["accumulator"][:, 0].tolist() == [10, 1, 1, 1]
     np.testing.assert_allclose(weights[:, 0], [-0.18974, 0, 0, 0], atol=5e-6)
-
-
-def test_replicas_are_averaged_before_the_norm_is_clipped():
-    average = average_gradients([[tf.constant([3.0, 0.0])], [tf.constant([0.0, 4.0])]])
-    clipped, norm = clip_by_global_norm(average, 1.0)
-    assert norm.numpy() == pytest.approx(2.5)
-    weights, _ = stepped(OptimizerConfig("sgd", 1.0), np.zeros(2), clipped[0])
-    np.testing.assert_allclose(weights, [-0.6, -0.8], rtol=1e-6)
-
-
-def test_sparse_replicas_are_averaged_like_dense_ones():
-    parts = [rows([[4.0], [1.0]], [1, 3]), rows([[2.0], [6.0]], [1, 0])]
-    dense = tf.convert_to_tensor(average_gradients([[part] for part in parts])[0])
-    assert dense.numpy()[:, 0].tolist() == [3, 3, 0, 0.5]
 
 
 def test_the_norm_is_that_of_all_together_after_merging():

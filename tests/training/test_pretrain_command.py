@@ -98,7 +98,6 @@ def test_flags_override_the_file_and_that_the_recipe(text, settings):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--strategy", "mirrored"], "`--strategy` must be single. Received: mirrored"),
         (["--max-steps", 1, "--epochs", 1], "Give `--max-steps` or `--epochs`, not both."),
         ([], "`--corpus` and `--vocabulary` must be given to begin a run."),
         (["--resume"], "/run must be the folder of a pre-training run to go on with"),
