@@ -150,6 +150,8 @@ def pretrain(
         **{name: value for name, value in flags.items() if value is not None},
         **({"max_steps": None} if epochs is not None else {}),
     )
+    if strategy == "multiworker":
+        print("Waiting for all other processes of the run.", file=sys.stderr)
     # The first thing that TensorFlow does: it will not join other processes later.
     replicas = Replicas(make_strategy(strategy))
     with _Screen(replicas.is_chief) as screen:

@@ -28,6 +28,14 @@ Say = Callable[[str], None]
 
 # With so large a part of the vocabulary in the sample, the full softmax costs no more and is exact.
 _NEARLY_ALL = 0.9
+# What TensorFlow raises when it waits for a process that is no more.
+_LOST = (
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+    tf.errors.InternalError,
+    tf.errors.UnavailableError,
+)
 # What is off by more than this is reported.
 _TOLERANCE = 0.1
 
@@ -355,13 +363,12 @@ def _locked(files: RunFiles, replicas: Replicas) -> contextlib.AbstractContextMa
 def _lost_processes_end_the_run(replicas: Replicas) -> Iterator[None]:
     try:
         yield
-    except tf.errors.OpError as error:
+    except _LOST as error:
         if replicas.num_workers == 1:
             raise
         raise ConnectionError(
-            "Another process of the run has ended, or cannot be reached any more "
-            f"({error.message.splitlines()[0]:.200}). The last checkpoint is whole: start all processes again, with "
-            "--resume."
+            "Another process of the run has ended, or cannot be reached any more; if it could, it said why. The last "
+            "checkpoint is whole: start all processes again, with --resume."
         ) from error
 
 
