@@ -183,8 +183,8 @@ class SpanSelector(Task):
         first, last = np.array(rows, np.int32).T
         if num_long := int(np.sum(last - first >= self.max_answer_length)):
             warnings.warn(
-                f"{num_long} of {len(rows)} answers are longer than `max_answer_length`, {self.max_answer_length} tokens: "
-                "no prediction will be so long.",
+                f"{num_long} of {len(rows)} answers are longer than `max_answer_length`, {self.max_answer_length} "
+                "tokens: no prediction will be so long.",
                 stacklevel=4,
             )
         return {"first": first, "last": last}

@@ -82,14 +82,13 @@ def dataset(
 ) -> Iterator[tf.data.Dataset]:
     """Batches of (inputs, targets) or (inputs, targets, weights) for Keras; every epoch is shuffled anew."""
     # TensorFlow keeps the generator as long as the process lives: behind the block it has no data any more.
-    source = {"inputs": inputs, "targets": targets, "weights": weights}
+    source = [(inputs, targets, weights)]
+    sizes = inputs.sizes
 
     def batch(rows):
-        inputs, targets, weights = (source[name] for name in ("inputs", "targets", "weights"))
+        [(inputs, targets, weights)] = source
         made = (inputs.batch(rows), targets.batch(rows))
         return made if weights is None else (*made, weights[rows])
-
-    sizes = inputs.sizes
 
     def batches():
         for rows in (shuffled if shuffle else by_size)(sizes, batch_size):
