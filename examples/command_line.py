@@ -67,6 +67,8 @@ def errors_as_one_sentence():
     """Ends the example with the error's own sentence if a file or the model that was given is wrong."""
     try:
         yield
+    except KeyboardInterrupt:
+        sys.exit(130)
     except (OSError, ValueError) as error:
         sys.exit(f"error: {error}")
 

@@ -8,6 +8,9 @@ that of always giving the label that is most frequent in training.
 
 Data: SNLI, https://nlp.stanford.edu/projects/snli/, CC BY-SA 4.0, as tables with the columns gold_label, sentence1 and
 sentence2, cut into words. Its training part, 550,000 pairs, is not used: the development part is for training here.
+
+Measured 2026-12-01: accuracy 0.624 on 9,824 pairs, where the most frequent label has 0.343, after 9 minutes on two
+cores that had other work, too.
 """
 
 import collections

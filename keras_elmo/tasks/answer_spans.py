@@ -92,11 +92,14 @@ def best_span(
         (array([1], dtype=int32), array([1], dtype=int32))
     """
     size = tf.shape(start_logits)[1]
-    start, end = tf.range(size)[:, tf.newaxis], tf.range(size)[tf.newaxis]
-    is_allowed = (start > 0) & (start <= end) & (end < start + max_length) | (start + end == 0)
-    scores = start_logits[:, :, tf.newaxis] + end_logits[:, tf.newaxis]
+    max_length = tf.minimum(max_length, size)
+    # For each start the logits of the ends that it may have: a passage of any length has not many.
+    ends = tf.pad(end_logits, [[0, 0], [0, max_length - 1]], constant_values=end_logits.dtype.min)
+    scores = start_logits[:, :, tf.newaxis] + tf.signal.frame(ends, max_length, 1)
+    is_allowed = (tf.range(size)[:, tf.newaxis] > 0) | (tf.range(max_length) == 0)
     scores = tf.where(is_allowed, scores, scores.dtype.min)
-    flat = tf.reshape(scores, [-1, size * size])
+    flat = tf.reshape(scores, [-1, size * max_length])
     best = tf.argmax(flat, axis=1, output_type=tf.int32)
     probability = tf.exp(tf.reduce_max(flat, axis=1) - tf.reduce_logsumexp(flat, axis=1))
-    return best // size, best % size, probability
+    start = best // max_length
+    return start, start + best % max_length, probability

@@ -14,7 +14,14 @@ from keras_elmo.models import BidirectionalLanguageModel, ElmoModel
 from keras_elmo.tasks.attention import attended
 from keras_elmo.tasks.labelled_task import LabelledTask
 from keras_elmo.tasks.pooling import mean_and_max
-from keras_elmo.tasks.texts import columns, cut_sentences, string_tensor, tensors, two_texts
+from keras_elmo.tasks.texts import (
+    check_pairs,
+    columns,
+    cut_sentences,
+    string_tensor,
+    tensors,
+    two_texts,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_elmo")
@@ -121,6 +128,7 @@ class PairClassifier(LabelledTask):
             ]
         )
         def default(premise, hypothesis):
+            check_pairs(premise, hypothesis)
             inputs: dict[str, Any] = {}
             for prefix, text in zip(self._PREFIXES, (premise, hypothesis), strict=True):
                 inputs |= tensors(cut_sentences(text, self.tokenizer), prefix)

@@ -116,6 +116,7 @@ class SemanticRoleLabeller(TokenClassifier):
         def default(text, predicate):
             found = cut_sentences(text, self.tokenizer)
             inputs = tensors({**found, "words": found["tokens"]})
+            _check_places(predicate, found["tokens"])
             return self._answer(found["tokens"], {**inputs, "predicate": predicate})
 
         @tf.function(
@@ -128,9 +129,19 @@ class SemanticRoleLabeller(TokenClassifier):
         def tokens(tokens, sequence_len, predicate):
             words = given_words(tokens, sequence_len)
             inputs = tensors(cut_words(words, self.tokenizer))
+            _check_places(predicate, words)
             return self._answer(words, {**inputs, "predicate": predicate})
 
         return {"default": default, "tokens": tokens}
+
+
+def _check_places(predicate: tf.Tensor, words: tf.RaggedTensor) -> None:
+    """Lets the graph fail if a sentence has no word at the predicate's place; one without words needs none."""
+    lengths = tf.cast(words.row_lengths(), tf.int32)
+    tf.debugging.Assert(
+        tf.reduce_all((predicate >= 0) & (predicate < tf.maximum(lengths, 1))),
+        ["`predicate` must be the place of a word among the tokens, from 0. Received:", predicate],
+    )
 
 
 def _without_predicate(label: str) -> str:

@@ -1,6 +1,7 @@
 """SpanSelector: the answer to a question, cut from a passage."""
 
 import os
+import warnings
 from typing import Any
 
 import keras
@@ -15,7 +16,7 @@ from keras_elmo.tasks.answer_spans import best_span, given_answers, positions
 from keras_elmo.tasks.attention import attended
 from keras_elmo.tasks.pooling import mean_and_max
 from keras_elmo.tasks.task import Task
-from keras_elmo.tasks.texts import columns, string_tensor, tensors, two_texts
+from keras_elmo.tasks.texts import check_pairs, columns, string_tensor, tensors, two_texts
 from keras_elmo.text import tokenize, tokenize_with_offsets
 
 
@@ -180,6 +181,12 @@ class SpanSelector(Task):
             starts, ends = read["starts"][number], read["ends"][number]
             rows.append(positions(answers[0], passage, starts, ends) if answers else (0, 0))
         first, last = np.array(rows, np.int32).T
+        if num_long := int(np.sum(last - first >= self.max_answer_length)):
+            warnings.warn(
+                f"{num_long} of {len(rows)} answers are longer than `max_answer_length`, {self.max_answer_length} "
+                "tokens: no prediction will be so long.",
+                stacklevel=4,
+            )
         return {"first": first, "last": last}
 
     def _example_losses(self, y, outputs):
@@ -220,6 +227,7 @@ class SpanSelector(Task):
             ]
         )
         def default(question, passage):
+            check_pairs(question, passage)
             inputs = {"text": passage}
             for prefix, found in self._read(question, passage).items():
                 inputs |= tensors(found, prefix)

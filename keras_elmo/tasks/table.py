@@ -1,6 +1,7 @@
 """Table: the examples of a task as columns of arrays, and batches of them."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -71,26 +72,39 @@ def shuffled(sizes: np.ndarray, batch_size: int) -> Iterator[np.ndarray]:
         yield batches[place]
 
 
+@contextmanager
 def dataset(
     inputs: Table,
     targets: Table,
     weights: np.ndarray | None,
     batch_size: int,
     shuffle: bool,
-) -> tf.data.Dataset:
+) -> Iterator[tf.data.Dataset]:
     """Batches of (inputs, targets) or (inputs, targets, weights) for Keras; every epoch is shuffled anew."""
+    # TensorFlow keeps the generator as long as the process lives: behind the block it has no data any more.
+    source = [(inputs, targets, weights)]
+    sizes = inputs.sizes
+
+    def batch(rows):
+        [(inputs, targets, weights)] = source
+        made = (inputs.batch(rows), targets.batch(rows))
+        return made if weights is None else (*made, weights[rows])
 
     def batches():
-        for rows in (shuffled if shuffle else by_size)(inputs.sizes, batch_size):
-            batch = (inputs.batch(rows), targets.batch(rows))
-            yield batch if weights is None else (*batch, weights[rows])
+        for rows in (shuffled if shuffle else by_size)(sizes, batch_size):
+            if not source:
+                return
+            yield batch(rows)
 
     signature: tuple[Any, ...] = (inputs.signature(), targets.signature())
     if weights is not None:
         signature = (*signature, tf.TensorSpec([None], tf.float32))
     found = tf.data.Dataset.from_generator(batches, output_signature=signature)
     num_batches = -(-len(inputs) // batch_size)
-    return found.apply(tf.data.experimental.assert_cardinality(num_batches)).prefetch(2)
+    try:
+        yield found.apply(tf.data.experimental.assert_cardinality(num_batches)).prefetch(2)
+    finally:
+        source.clear()
 
 
 def _padded(values: list[Any], name: str) -> np.ndarray:

@@ -172,11 +172,20 @@ class Task(TrainedOnLists):
             self.add_loss(self.language_model_loss_weight / len(self._PREFIXES) * loss)
         return vectors, mask
 
+    def fit(self, *args: Any, **kwargs: Any) -> keras.callbacks.History:
+        """See `TrainedOnLists.fit`."""
+        try:
+            return super().fit(*args, **kwargs)
+        finally:
+            # A schedule, such as that of `GradualUnfreezing`, is one of this training.
+            self.update_multipliers.schedule(1.0)
+
     def train_step(self, data):
         """Keras' step; then what the multipliers hold back of the update of the biLM is taken back."""
         if not self.elmo_model.trainable_bilm:
             return super().train_step(data)
-        if getattr(self.optimizer, "use_ema", False):
+        # In half precision Keras wraps the optimizer.
+        if getattr(getattr(self.optimizer, "inner_optimizer", self.optimizer), "use_ema", False):
             raise ValueError(
                 "A head with `trainable_bilm=True` takes no optimizer with `use_ema=True`, whose averages know nothing "
                 "of the update multipliers. Compile it with another."

@@ -46,6 +46,14 @@ def two_texts(pairs: Sequence[Any], first: str, second: str) -> tuple[list[str],
     return [text for text, _ in pairs], [text for _, text in pairs]
 
 
+def check_pairs(first: tf.Tensor, second: tf.Tensor) -> None:
+    """Lets the graph fail if there are not as many texts in one as in the other."""
+    sizes = [tf.size(first), tf.size(second)]
+    tf.debugging.Assert(
+        sizes[0] == sizes[1], ["Both inputs must hold the same number of texts. Received:", *sizes]
+    )
+
+
 def string_tensor(texts: Sequence[Any], name: str = "x") -> tf.Tensor:
     """Sentences as a string tensor (batch,); halves of surrogate pairs, which UTF-8 cannot write, are dropped."""
     strange = next((k for k, text in enumerate(texts) if not isinstance(text, str)), None)

@@ -2,6 +2,7 @@
 
 import reprlib
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import keras
@@ -110,14 +111,18 @@ class TrainedOnLists(keras.Model):
         if not self.optimizer.built:
             # Else TensorFlow would trace the step twice: once for making the optimizer's variables.
             self.optimizer.build(self.trainable_variables)
-        return super().fit(
-            dataset(data, targets, weights, batch_size, shuffle),
-            epochs=epochs,
-            shuffle=False,  # the data come shuffled
-            validation_data=validation and dataset(*validation, None, batch_size, False),
-            verbose=verbose,
-            **kwargs,
-        )
+        with ExitStack() as opened:
+            batches = opened.enter_context(dataset(data, targets, weights, batch_size, shuffle))
+            if validation is not None:
+                validation = opened.enter_context(dataset(*validation, None, batch_size, False))
+            return super().fit(
+                batches,
+                epochs=epochs,
+                shuffle=False,  # the data come shuffled
+                validation_data=validation,
+                verbose=verbose,
+                **kwargs,
+            )
 
     def evaluate(  # type: ignore[override]
         self,
@@ -137,7 +142,7 @@ class TrainedOnLists(keras.Model):
             verbose: As in Keras.
             cache_vectors: Whether the biLM runs once, for loss and answers, as in `fit`. `None` (default): if it is
                 frozen.
-            **kwargs: `callbacks` and `steps` as in Keras.
+            **kwargs: `callbacks` as in Keras.
 
         Returns:
             A dict of `loss`, `accuracy` and what else the head measures.
@@ -145,13 +150,13 @@ class TrainedOnLists(keras.Model):
         if isinstance(x, tf.data.Dataset):  # `fit` asks for its validation
             return super().evaluate(x, verbose=verbose, **kwargs)
         check_positive_integer("batch_size", batch_size)
-        if refused := set(kwargs) - {"callbacks", "steps", "return_dict"}:
+        if refused := set(kwargs) - {"callbacks", "return_dict"}:
             raise ValueError(f"A head's `evaluate` has no `{min(refused)}`.")
         data, targets = self._examples(x, y)
         if cache_vectors is not False:
             data = self._cached(data, cache_vectors, 0)
-        batches = dataset(data, targets, None, batch_size, False)
-        found = super().evaluate(batches, verbose=verbose, **{**kwargs, "return_dict": True})
+        with dataset(data, targets, None, batch_size, False) as batches:
+            found = super().evaluate(batches, verbose=verbose, **{**kwargs, "return_dict": True})
         return found | self._scores(x, y, lambda: self._decoded(self._predict(data, batch_size, 0)))
 
     def predict(self, x: Any, batch_size: int = 32, verbose: str | int = "auto") -> list:  # type: ignore[override]

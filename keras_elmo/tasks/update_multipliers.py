@@ -52,9 +52,9 @@ class UpdateMultipliers:
         """The numbers."""
         return self._values.numpy().tolist()
 
-    def schedule(self, factors: list[float]) -> None:
-        """Sets for now by what the numbers themselves are multiplied, layer by layer; it is not saved."""
-        self._schedule.assign(factors)
+    def schedule(self, factors: list[float] | float) -> None:
+        """Sets by what the numbers are multiplied until the end of `fit`, layer by layer or all; it is not saved."""
+        self._schedule.assign(np.broadcast_to(factors, self._schedule.shape))
 
     def in_force(self) -> list[float]:
         """The numbers times what the schedule says."""

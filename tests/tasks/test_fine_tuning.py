@@ -112,18 +112,19 @@ def test_unfreezing_that_is_interrupted(reviews, tmp_path):
     head = head_of(elmo, update_multipliers=[0.25, 0.5, 1.0])
     with pytest.raises(KeyboardInterrupt):
         head.fit(*reviews, epochs=4, callbacks=[GradualUnfreezing(), Stop()], verbose=0)
-    assert head.update_multipliers.in_force() == [0, 0, 0]
+    assert head.update_multipliers.in_force() == [0.25, 0.5, 1.0]
     assert head.update_multipliers.values() == [0.25, 0.5, 1.0]
     before = values(elmo)
-    head.fit(*reviews, epochs=4, callbacks=[GradualUnfreezing()], verbose=0)
+    head.fit(*reviews, verbose=0)
     for layer, old in zip(values(elmo), before, strict=True):
         assert any((a != b).any() for a, b in zip(layer, old, strict=True))
     loaded = keras.saving.load_model(tmp_path / "head.keras")
     assert loaded.update_multipliers.in_force() == [0.25, 0.5, 1.0]
 
 
-def test_averages_of_weights_are_refused(reviews):
-    head = head_of(make_elmo(trainable_bilm=True), update_multipliers=[0, 0, 0])
+@pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
+def test_averages_of_weights_are_refused(reviews, dtype):
+    head = head_of(make_elmo(trainable_bilm=True, dtype=dtype), update_multipliers=[0, 0, 0])
     head.compile(keras.optimizers.SGD(0.5, use_ema=True))
     with pytest.raises(ValueError, match="takes no optimizer with `use_ema=True`"):
         head.fit(*reviews, verbose=0)

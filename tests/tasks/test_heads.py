@@ -1,5 +1,9 @@
 """The heads with labels: strings in, names out; saved, loaded, exported; and what they refuse."""
 
+import gc
+import os
+from pathlib import Path
+
 import keras
 import numpy as np
 import pytest
@@ -9,6 +13,7 @@ from conftest_tasks import make_elmo, make_language_model, moved, values
 from keras_elmo.export import export_saved_model
 from keras_elmo.tasks import SemanticRoleLabeller, TextClassifier, TokenClassifier
 from keras_elmo.tasks.cached_vectors import with_cached_vectors
+from keras_elmo.tasks.table import Table
 
 SENTENCES = [["the", "cat", "sat"], ["a", "dog"], ["Rex", "cannot", "run", "."], ["dog"]]
 TAGS = [["D", "N", "V"], ["D", "N"], ["N", "V", "V", "P"], ["N"]]
@@ -123,6 +128,9 @@ def test_exported_role_labeller(tmp_path):
     assert strings(answer["label"]) == head.predict(x, verbose=0)
     text = signatures["default"](text=tf.constant(["the cat sat"]), predicate=tf.constant([2]))
     assert strings(text["label"]) == head.predict(x[:1], verbose=0)
+    for place in (-1, 3):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="`predicate` must be the place"):
+            signatures["default"](text=tf.constant(["the cat sat"]), predicate=tf.constant([place]))
 
 
 def test_nothing_but_empty_sentences(tmp_path):
@@ -174,6 +182,30 @@ def test_cached_vectors_are_the_same(kind, layer_norm):
         return [history.history["loss"], history.history["val_loss"]]
 
     np.testing.assert_allclose(losses(True), losses(False), rtol=1e-5)
+
+
+def test_nothing_is_left_of_a_training():
+    """Neither the file of the vectors nor the examples, which TensorFlow's dataset would keep."""
+
+    def alive():
+        gc.collect()
+        tables = sum(type(thing) is Table for thing in gc.get_objects())
+        files = (Path("/proc/self/fd") / number for number in os.listdir("/proc/self/fd"))
+        # Open files that have no name any more. The list of files was one itself, and is gone.
+        names = [os.readlink(file) for file in files if file.is_symlink()]
+        return sum(name.endswith("(deleted)") for name in names), tables
+
+    class Stop(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            raise KeyboardInterrupt
+
+    head, x, y = made("text")
+    before = alive()
+    head.fit(x, y, epochs=2, validation_data=(x, y), batch_size=2, verbose=0)
+    head.evaluate(x, y, verbose=0)
+    with pytest.raises(KeyboardInterrupt):
+        head.fit(x, y, epochs=2, batch_size=2, callbacks=[Stop()], verbose=0)
+    assert alive() == before
 
 
 def test_each_sentence_is_computed_once():
@@ -370,8 +402,9 @@ def test_what_keras_would_not_understand(elmo):
     ):
         with pytest.raises(ValueError, match=message):
             head.fit(x, y, verbose=0, **arguments)
-    with pytest.raises(ValueError, match="A head's `evaluate` has no `sample_weight`"):
-        head.evaluate(x, y, sample_weight=[1, 1])
+    for name in ("sample_weight", "steps"):
+        with pytest.raises(ValueError, match=f"A head's `evaluate` has no `{name}`"):
+            head.evaluate(x, y, **{name: 1})
     with pytest.raises(ValueError, match="A head is asked by `predict`, with a list of texts"):
         head(tf.constant(x))
     with pytest.raises(ValueError, match="A head is exported by `keras_elmo.export.export_saved"):

@@ -120,6 +120,8 @@ def test_exported(trained, tmp_path):
         UNEVEN, verbose=0
     )
     assert found["labels"].numpy().tolist() == [[b"other", b"same"]] * len(UNEVEN)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must hold the same number of texts"):
+        served.signatures["default"](premise=premise, hypothesis=hypothesis[:1])
     np.testing.assert_allclose(
         found["probabilities"], trained.predict_probabilities(UNEVEN, verbose=0), atol=1e-6
     )

@@ -194,6 +194,23 @@ def test_best_span_is_that_of_brute_force(max_length):
     assert {start == 0 for start in found[0]} == {True, False}
 
 
+def test_best_span_of_a_long_passage_takes_no_square():
+    """20,000 positions: their square would be 1.6 GB."""
+    random = np.random.default_rng(0)
+    start_logits, end_logits = random.normal(size=(2, 1, 20_000)).astype("float32")
+    start_logits[0, 19_990] = end_logits[0, 19_995] = 50
+    start, end, probability = best_span(tf.constant(start_logits), tf.constant(end_logits), 30)
+    assert (int(start[0]), int(end[0])) == (19_990, 19_995)
+    assert float(probability[0]) > 0.99
+
+
+def test_answers_that_are_too_long_are_told(elmo):
+    head = head_of(elmo, max_answer_length=2)
+    answer = {"text": "cat sat .", "answer_start": PASSAGE.index("cat")}
+    with pytest.warns(UserWarning, match="1 of 2 answers are longer than `max_answer_length`, 2 t"):
+        head._targets(X[:2], [answer, None])
+
+
 # === Ways to use it ===
 
 
