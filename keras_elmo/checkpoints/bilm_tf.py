@@ -1,4 +1,7 @@
-"""The format of bilm-tf and AllenNLP: options and an HDF5 file of weights, in and out."""
+"""The format of bilm-tf and AllenNLP: options and an HDF5 file of weights, in and out.
+
+In as well: options and the TensorFlow checkpoint of bilm-tf's training, which has the softmax.
+"""
 
 import os
 from collections.abc import Callable
@@ -11,6 +14,7 @@ import numpy as np
 
 from keras_elmo import presets
 from keras_elmo.character_ids import MAX_WORD_LENGTH, NUM_CHARACTERS
+from keras_elmo.checkpoints import tensorflow_checkpoint
 from keras_elmo.checkpoints.checkpoint import Checkpoint, Softmax, check_softmax
 from keras_elmo.files import written_beside
 from keras_elmo.models import ElmoModel
@@ -42,12 +46,14 @@ class _Dataset:
 
 
 def recognizes(folder: Path) -> bool:
-    """Whether a folder looks like this format: it has options or an HDF5 file."""
-    return bool(_options_files(folder) or _weights_files(folder))
+    """Whether a folder looks like this format: it has options, an HDF5 file or a TensorFlow checkpoint."""
+    return bool(
+        _options_files(folder) or _weights_files(folder) or tensorflow_checkpoint.find(folder)
+    )
 
 
 def read(folder: Path, weights_file: Path | None = None, **overrides: Any) -> Checkpoint:
-    """Reads a model from a folder with options, an HDF5 file of weights and, perhaps, a vocabulary.
+    """Reads a model from a folder with options, a file of weights and, perhaps, a vocabulary.
 
     Reads every variant that bilm-tf can make: with or without skip connections, projections, highway layers and
     characters; one or more layers; relu or tanh; any word width. The datasets are those of bilm-tf's
@@ -55,7 +61,8 @@ def read(folder: Path, weights_file: Path | None = None, **overrides: Any) -> Ch
 
     Args:
         folder: The folder. The options are `options.json`, or the only file whose name ends so; the weights are
-            the only `.hdf5` or `.h5` file, whatever its name; the vocabulary is `vocab.txt`, also gzipped, or the
+            the TensorFlow checkpoint if there is one, the last of several, else the only `.hdf5` or `.h5` file,
+            whatever its name; the vocabulary is `vocab.txt`, also gzipped, or the
             only file whose name ends so.
         weights_file: The file of weights to read, if the folder has more than one.
         **overrides: Arguments of `ElmoModel` that change no weights, such as `trainable_bilm=True`.
@@ -68,12 +75,16 @@ def read(folder: Path, weights_file: Path | None = None, **overrides: Any) -> Ch
     """
     options_file = _only(_options_files(folder), folder, f"file `{OPTIONS_FILE}`")
     if weights_file is None:
-        weights_file = _only(_weights_files(folder), folder, "HDF5 file of weights")
+        # The checkpoint has the softmax, an HDF5 file beside it was made of one like it.
+        weights_file = tensorflow_checkpoint.find(folder) or _only(
+            _weights_files(folder), folder, "HDF5 file of weights"
+        )
+    is_checkpoint = weights_file.suffix == tensorflow_checkpoint.INDEX
     vocabulary = None
     if vocabulary_files := _vocabulary_files(folder):
         vocabulary = Vocabulary.load(_only(vocabulary_files, folder, f"file `{VOCABULARY_FILE}`"))
     options = _Options(options_file)
-    arrays = _read_arrays(weights_file)
+    arrays = (tensorflow_checkpoint.read_arrays if is_checkpoint else _read_arrays)(weights_file)
     arguments = {**_arguments(options, arrays, weights_file, vocabulary), **overrides}
     try:
         model = ElmoModel(**arguments)
@@ -94,7 +105,8 @@ def read(folder: Path, weights_file: Path | None = None, **overrides: Any) -> Ch
     for name, dataset in table.items():
         dataset.assign(arrays[name])
     metadata = presets.read_metadata(folder)
-    return Checkpoint(model, vocabulary, softmax, metadata, format="bilm-tf / AllenNLP")
+    kind = "bilm-tf, TensorFlow checkpoint" if is_checkpoint else "bilm-tf / AllenNLP"
+    return Checkpoint(model, vocabulary, softmax, metadata, format=kind)
 
 
 def write(checkpoint: Checkpoint, folder: str | os.PathLike) -> None:
@@ -385,6 +397,9 @@ def _read_arrays(path: Path) -> dict[str, np.ndarray]:
 
 def _take_softmax(arrays: dict[str, np.ndarray], path: Path) -> Softmax | None:
     kernel, bias = arrays.pop(presets.SOFTMAX_KERNEL, None), arrays.pop(presets.SOFTMAX_BIAS, None)
+    if kernel is None and bias is not None:
+        # `share_embedding_softmax`: words are predicted by the vectors that they are read by.
+        kernel = arrays.get("embedding")
     if kernel is None and bias is None:
         return None
     if kernel is None or bias is None:

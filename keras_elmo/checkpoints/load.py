@@ -8,6 +8,7 @@ from keras_elmo import presets
 from keras_elmo.checkpoints import bilm_tf, preset, run_folder
 from keras_elmo.checkpoints.archive import unpacked
 from keras_elmo.checkpoints.checkpoint import Checkpoint
+from keras_elmo.checkpoints.tensorflow_checkpoint import INDEX
 from keras_elmo.models import BidirectionalLanguageModel, ElmoModel
 
 
@@ -21,7 +22,8 @@ def load_model(source: str | os.PathLike, **overrides: Any) -> ElmoModel:
     | a folder with `options.json` and an `.hdf5` file | the weights of bilm-tf, AllenNLP, simple_elmo, NLPL |
     | a folder that `keras-elmo pretrain` made | its best checkpoint by validation, else the last |
     | a `.zip`, `.tar.gz` or `.tar` of such a folder | the same |
-    | an `.hdf5` file of such a folder | the same; the file says which, if there are several |
+    | a folder with `options.json` and `model.ckpt-*` files | the last checkpoint of bilm-tf, with softmax |
+    | an `.hdf5` file, or a checkpoint, of such a folder | the same; the name says which, if there are several |
 
     Args:
         source: Name or path.
@@ -92,6 +94,10 @@ def load_checkpoint(source: str | os.PathLike, **overrides: Any) -> Checkpoint:
     if isinstance(source, str) and source in presets.preset_names():
         return preset.read(presets.preset_folder(source), **overrides)
     path = Path(source)
+    index = path if path.suffix == INDEX else Path(f"{path}{INDEX}")
+    if index.is_file():
+        # TensorFlow calls a checkpoint by what the names of its files have in common.
+        return bilm_tf.read(path.parent, weights_file=index, **overrides)
     if not path.exists():
         raise ValueError(
             f"There is no file, folder or preset {str(source)!r}. Presets: {', '.join(presets.preset_names())}"
@@ -122,5 +128,5 @@ def _read(folder: Path, **overrides: Any) -> Checkpoint:
     found = ", ".join(sorted(entry.name for entry in folder.iterdir())[:8]) or "nothing"
     raise ValueError(
         f"{folder} holds no model that is known here: neither {presets.CONFIG_FILE} and {presets.WEIGHTS_FILE} "
-        f"nor {bilm_tf.OPTIONS_FILE} and an .hdf5 file. Found: {found}"
+        f"nor {bilm_tf.OPTIONS_FILE} and an .hdf5 file or a TensorFlow checkpoint. Found: {found}"
     )

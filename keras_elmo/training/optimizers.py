@@ -1,8 +1,8 @@
 """Updates of weights, with the state they need in the open.
 
 What happens to gradients between the batch and the weights is a row of separate functions: average over replicas
-(`mean_of_replicas`), merge duplicate rows, clip by the norm of all together, update. Keras' optimizers do other things in other
-orders: they clip before replicas are summed, and their Adagrad takes rows that stand twice for two gradients.
+(`mean_of_replicas`), merge duplicate rows, clip by the norm of all together, update. Keras' optimizers do other things
+in other orders: they clip before replicas are summed, and their Adagrad takes rows that stand twice for two gradients.
 """
 
 from collections.abc import Sequence

@@ -156,7 +156,9 @@ class TrainingLoop:
         if worst == 3:
             # A file of the corpus: what was learned until then is kept.
             self._save()
-            raise error or ValueError("Another process could not read its text: it says what is wrong.")
+            raise error or ValueError(
+                "Another process could not read its text: it says what is wrong."
+            )
         if worst == 2:
             self._stop(stop)
         return None if worst == 1 else batch
@@ -219,7 +221,7 @@ class TrainingLoop:
         """Appends to the log and the curves."""
         if self._writer is not None:
             step = self.progress["step"]
-            self._files.log({"step": step} | entry)
+            self._files.log({"step": step, **entry})
             self._writer.write(step, curves)
 
     def _end(self, stop: StopSignals) -> None:

@@ -178,7 +178,8 @@ class TrainingStep:
         """
         shapes = {name: tuple(variable.shape) for name, variable in self._slot_variables()}
         shapes |= {
-            name: (self.config.batch_size, *value.shape[1:]) for name, value in _named(self.states[0])
+            name: (self.config.batch_size, *value.shape[1:])
+            for name, value in _named(self.states[0])
         }
         for name, shape in shapes.items():
             found = arrays.get(name)

@@ -144,7 +144,8 @@ def test_states_are_those_of_the_rows(text, two):
     """All rows' states in their order, whatever device has them; set on one device as on two."""
     config = EVEN.changed(dropout=0.0)
     (step, batches), (alone, whole) = (
-        step_of(text, config, replicas) for replicas in (two, Replicas(tf.distribute.get_strategy()))
+        step_of(text, config, replicas)
+        for replicas in (two, Replicas(tf.distribute.get_strategy()))
     )
     with batches, whole:
         for taken, queue in ((step, batches), (alone, whole)):

@@ -1,0 +1,108 @@
+"""The checkpoints that bilm-tf's training leaves behind: TensorFlow's own format, softmax included."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_elmo import presets
+
+# What the name of a checkpoint's first file ends in.
+INDEX = ".index"
+
+# bilm-tf's variables behind their scope, and the datasets that its `dump_weights.py` makes of them. Of a model of one
+# layer TensorFlow leaves out the number of the cell.
+_NAMES = [
+    (r"char_embed", r"char_embed"),
+    (r"embedding", r"embedding"),
+    (r"CNN/([Wb]_cnn_\d+)", r"CNN/\1"),
+    (r"CNN_high_(\d+)/([Wb]_(?:carry|transform))", r"CNN_high_\1/\2"),
+    (r"CNN_proj/([Wb]_proj)", r"CNN_proj/\1"),
+    (
+        r"RNN_([01])/.*?lstm_cell/(?:kernel|weights)",
+        r"RNN_\1/RNN/MultiRNNCell/Cell{cell}/LSTMCell/W_0",
+    ),
+    (r"RNN_([01])/.*?lstm_cell/(?:bias|biases)", r"RNN_\1/RNN/MultiRNNCell/Cell{cell}/LSTMCell/B"),
+    (
+        r"RNN_([01])/.*?lstm_cell/projection/(?:kernel|weights)",
+        r"RNN_\1/RNN/MultiRNNCell/Cell{cell}/LSTMCell/W_P_0",
+    ),
+    (r"softmax/W", presets.SOFTMAX_KERNEL),
+    (r"softmax/b", presets.SOFTMAX_BIAS),
+]
+_CELL = re.compile(r"/cell_(\d+)/")
+
+
+def find(folder: Path) -> Path | None:
+    """The index file of a folder's checkpoint: the one that `checkpoint` names as the last, else that of most steps."""
+    indices = sorted(folder.glob(f"*{INDEX}"), key=lambda path: (_step(path), path.name))
+    if not indices:
+        return None
+    state = folder / "checkpoint"
+    if state.is_file():
+        named = re.search(r'^model_checkpoint_path:\s*"(.*)"', state.read_text("utf-8"), re.M)
+        # The path is that of the machine of the training.
+        last = folder / (Path(named[1]).name + INDEX) if named else None
+        if last in indices:
+            return last
+    return indices[-1]
+
+
+def read_arrays(index: Path) -> dict[str, np.ndarray]:
+    """The weights of a checkpoint under the names of bilm-tf's HDF5 files; what only training needs is left out.
+
+    The variables may be in any scope (`lm/`, `bilm/`, none), also in that of an averaged copy if there is no other.
+
+    Args:
+        index: The file `PREFIX.index`; `PREFIX.data-..` must be beside it.
+
+    Raises:
+        ValueError: If the files are damaged or cut off, or hold no biLM.
+    """
+    import tensorflow as tf
+
+    prefix = str(index)[: -len(INDEX)]
+    try:
+        reader = tf.train.load_checkpoint(prefix)
+        names = reader.get_variable_to_shape_map()
+        scope = _scope(names, index)
+        arrays = {}
+        for name in names:
+            dataset = _dataset(name.removeprefix(scope)) if name.startswith(scope) else None
+            if dataset is not None:
+                arrays[dataset] = reader.get_tensor(name).astype(np.float32)
+    except (tf.errors.OpError, RuntimeError) as error:
+        message = str(error).splitlines()[0]
+        raise ValueError(
+            f"{index} and its data files are no TensorFlow checkpoint, or damaged or cut off ({message:.200})."
+        ) from error
+    return arrays
+
+
+def _scope(names: Any, index: Path) -> str:
+    """What the names of the biLM's variables begin with."""
+    for last in ("char_embed", "embedding"):
+        scopes = [
+            name.removesuffix(last) for name in names if re.fullmatch(f"(?:.*/)?{last}", name)
+        ]
+        if scopes:
+            return min(scopes, key=len)
+    some = ", ".join(sorted(names)[:5])
+    raise ValueError(
+        f"{index} holds no biLM of bilm-tf: it has neither `char_embed` nor `embedding`. Found: {some}"
+    )
+
+
+def _dataset(name: str) -> str | None:
+    """The dataset's name for that of a variable; `None` for slots of optimizers and the like."""
+    for pattern, dataset in _NAMES:
+        if found := re.fullmatch(pattern, name):
+            cell = _CELL.search(name)
+            return found.expand(dataset).format(cell=cell[1] if cell else 0)
+    return None
+
+
+def _step(index: Path) -> int:
+    numbers = re.findall(r"\d+", index.name)
+    return int(numbers[-1]) if numbers else -1
