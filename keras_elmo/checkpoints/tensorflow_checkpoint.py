@@ -31,6 +31,8 @@ _NAMES = [
     (r"softmax/W", presets.SOFTMAX_KERNEL),
     (r"softmax/b", presets.SOFTMAX_BIAS),
 ]
+# What TensorFlow's reader raises, beside its own errors.
+_DAMAGED = (RuntimeError, IndexError, ValueError)
 _CELL = re.compile(r"/cell_(\d+)/")
 
 
@@ -52,7 +54,7 @@ def find(folder: Path) -> Path | None:
 def read_arrays(index: Path) -> dict[str, np.ndarray]:
     """The weights of a checkpoint under the names of bilm-tf's HDF5 files; what only training needs is left out.
 
-    The variables may be in any scope (`lm/`, `bilm/`, none), also in that of an averaged copy if there is no other.
+    The variables may be in any scope: `lm/`, `model/lm/`, none.
 
     Args:
         index: The file `PREFIX.index`; `PREFIX.data-..` must be beside it.
@@ -62,22 +64,30 @@ def read_arrays(index: Path) -> dict[str, np.ndarray]:
     """
     import tensorflow as tf
 
-    prefix = str(index)[: -len(INDEX)]
     try:
-        reader = tf.train.load_checkpoint(prefix)
-        names = reader.get_variable_to_shape_map()
-        scope = _scope(names, index)
-        arrays = {}
-        for name in names:
-            dataset = _dataset(name.removeprefix(scope)) if name.startswith(scope) else None
-            if dataset is not None:
-                arrays[dataset] = reader.get_tensor(name).astype(np.float32)
-    except (tf.errors.OpError, RuntimeError) as error:
-        message = str(error).splitlines()[0]
-        raise ValueError(
-            f"{index} and its data files are no TensorFlow checkpoint, or damaged or cut off ({message:.200})."
-        ) from error
-    return arrays
+        reader = tf.train.load_checkpoint(str(index)[: -len(INDEX)])
+        names = list(reader.get_variable_to_shape_map())
+    except (*_DAMAGED, tf.errors.OpError) as error:
+        raise _damaged(index, error) from error
+    scope = _scope(names, index)
+    datasets = {
+        name: _dataset(name.removeprefix(scope)) for name in names if name.startswith(scope)
+    }
+    try:
+        return {
+            dataset: reader.get_tensor(name).astype(np.float32)
+            for name, dataset in datasets.items()
+            if dataset is not None
+        }
+    except (*_DAMAGED, tf.errors.OpError) as error:
+        raise _damaged(index, error) from error
+
+
+def _damaged(index: Path, error: Exception) -> ValueError:
+    return ValueError(
+        f"{index} and its data files are no TensorFlow checkpoint, or damaged or cut off "
+        f"({str(error).splitlines()[0]:.200})."
+    )
 
 
 def _scope(names: Any, index: Path) -> str:

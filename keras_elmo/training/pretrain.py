@@ -88,7 +88,8 @@ def pretrain(
         output: The run's folder, which must not exist or be empty. It is a valid `source` of `load_model`.
         validation: Text on which the perplexity is measured on the way. The best model is kept.
         start_from: A model to train on, anything `load_model` reads. It brings the architecture.
-        new_vocabulary: Whether the vocabulary may be another than that model's: its softmax starts anew then.
+        new_vocabulary: Whether the vocabulary may be another than that model's. The softmax keeps what predicts the
+            words of both.
         report: Called with the `Progress` after each step.
         say: Called with sentences for people.
         strategy: The devices: a name of `make_strategy`, or a `tf.distribute.Strategy`.

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 from keras_elmo.checkpoints import Checkpoint, load_checkpoint
+from keras_elmo.checkpoints.checkpoint import Softmax
 from keras_elmo.models import BidirectionalLanguageModel, ElmoModel
 from keras_elmo.models.elmo_model import ARCHITECTURE
 from keras_elmo.training.pretrain_config import PretrainConfig
@@ -52,7 +53,7 @@ def model_from(
         config: The numbers of the run.
         vocabulary: The words that are to be predicted.
         counts: How often each occurs.
-        new_vocabulary: Whether they may be others than those of the source: then the softmax starts anew.
+        new_vocabulary: Whether they may be others than those of the source: then the softmax keeps those that it has.
         say: Gets a sentence for people about what is done.
 
     Raises:
@@ -70,12 +71,33 @@ def model_from(
         )
     keras.utils.set_random_seed(config.seed)
     model = _with_softmax(elmo_model, config, vocabulary, counts)
-    if checkpoint.softmax is not None and not new_vocabulary:
+    if checkpoint.softmax is None:
+        say(f"{source} has no softmax: it starts anew.")
+    elif not new_vocabulary:
         model.set_softmax(*checkpoint.softmax)
+    elif checkpoint.vocabulary is None:
+        say(f"{source} has no vocabulary to tell what its softmax predicts: it starts anew.")
     else:
-        reason = "The vocabulary is new" if new_vocabulary else f"{source} has no softmax"
-        say(f"{reason}: the softmax starts anew.")
+        num_kept = _keep_rows(model, checkpoint.softmax, checkpoint.vocabulary)
+        say(
+            f"The vocabulary is new: the softmax keeps {num_kept:,} of its {len(vocabulary):,} words, the others start "
+            "anew."
+        )
     return model, config
+
+
+def _keep_rows(model: BidirectionalLanguageModel, softmax: Softmax, vocabulary: Vocabulary) -> int:
+    """Gives words that were predicted before what predicted them; returns their number."""
+    row_of = {word: row for row, word in enumerate(vocabulary)}
+    places = [(k, row_of[word]) for k, word in enumerate(model.vocabulary) if word in row_of]
+    now, before = (list(rows) for rows in zip(*places, strict=True))
+    kernel, bias = (
+        keras.ops.convert_to_numpy(variable).copy()
+        for variable in (model.softmax.kernel, model.softmax.bias)
+    )
+    kernel[now], bias[now] = softmax.kernel[before], softmax.bias[before]
+    model.set_softmax(kernel, bias)
+    return len(now)
 
 
 def check_same_vocabulary(vocabulary: Vocabulary, other: Vocabulary, source: str) -> None:
@@ -105,8 +127,8 @@ def _check_vocabulary(
             )
     except ValueError as error:
         raise ValueError(
-            f"{error}. Take that one (`keras-elmo convert` writes it to vocab.txt), or let the softmax start anew "
-            "with --new-vocabulary."
+            f"{error}. Take that one (`keras-elmo convert` writes it to vocab.txt), or let the softmax learn the new "
+            "words with --new-vocabulary."
         ) from error
 
 

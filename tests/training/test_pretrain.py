@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import paths
 import pytest
 import tensorflow as tf
 from conftest_training import TINY, assert_same_state, state_of
@@ -455,16 +456,29 @@ def test_training_on_from_a_model(straight, train, text, tmp_path):
     assert not said
 
     words = list(Vocabulary.load(text / "vocab.txt"))
-    Vocabulary([*words, "new"]).save(tmp_path / "larger.txt")
+    # In another order, too, and without one of them.
+    Vocabulary([*words[:3], "new", *words[:3:-1], "newer"]).save(tmp_path / "larger.txt")
     larger = {"vocabulary_file": tmp_path / "larger.txt", "start_from": straight}
-    sentence = f"of {len(words)} words. Received: {len(words) + 1} words. Take that one .*, or let"
+    sentence = (
+        f"of {len(words)} words. Received: {len(words) + 1} words. Take that one .*, or let the"
+    )
     with pytest.raises(ValueError, match=sentence):
         train(tmp_path / "other", config, **larger)
     assert not (tmp_path / "other").exists()
     train(tmp_path / "other", config, **larger, new_vocabulary=True, say=said.append)
-    assert "The vocabulary is new: the softmax starts anew." in said
+    assert said[-1] == (
+        f"The vocabulary is new: the softmax keeps {len(words) - 1} of its {len(words) + 1} words, the others start "
+        "anew."
+    )
     first = load_language_model(tmp_path / "other" / "checkpoints" / "0")
-    assert first.softmax.kernel.shape[0] == len(words) + 1
+    for name in ("kernel", "bias"):
+        rows, before = (
+            dict(zip(m.vocabulary, getattr(m.softmax, name).numpy(), strict=True))
+            for m in (first, source)
+        )
+        assert rows.keys() - before.keys() == {"new", "newer"}
+        for word in rows.keys() & before.keys():
+            np.testing.assert_array_equal(rows[word], before[word])
     np.testing.assert_array_equal(*(m.elmo_model.bilm.weights[0] for m in (first, source)))
 
 
@@ -473,7 +487,32 @@ def test_training_on_from_vectors_alone(straight, train, tmp_path):
     (best / "language_model.weights.h5").unlink()
     said = []
     train(tmp_path / "run", TINY.changed(max_steps=1), start_from=best, say=said.append)
-    assert f"{best} has no softmax: the softmax starts anew." in said
+    assert f"{best} has no softmax: it starts anew." in said
+
+
+def test_training_on_from_a_checkpoint_of_bilm_tf(text, train, tmp_path):
+    """With its softmax, if the vocabulary has as many words; it does not say which."""
+    source = paths.DATA / "bilm_checkpoints" / "two_layers"
+    words = list(Vocabulary.load(text / "vocab.txt"))
+    said = []
+    config = TINY.changed(max_steps=1)
+    with pytest.raises(ValueError, match=f"of 12 words. Received: {len(words)} words. Take that"):
+        train(tmp_path / "run", config, start_from=source)
+    Vocabulary(words[:12]).save(tmp_path / "vocab.txt")
+    train(
+        tmp_path / "run",
+        config,
+        start_from=source,
+        vocabulary_file=tmp_path / "vocab.txt",
+        say=said.append,
+    )
+    assert not any("anew" in sentence for sentence in said)
+    first = load_language_model(tmp_path / "run" / "checkpoints" / "0")
+    given = np.load(source / "expected.npz")
+    np.testing.assert_array_equal(first.softmax.kernel, given["weights/softmax/W"])
+    assert first.elmo_model.units == 6
+    train(tmp_path / "new", config, start_from=source, new_vocabulary=True, say=said.append)
+    assert f"{source} has no vocabulary to tell what its softmax predicts: it starts anew." in said
 
 
 def test_a_new_vocabulary_needs_a_model(train, tmp_path):
