@@ -17,6 +17,7 @@ from rich.progress import Progress as Bars
 from rich.text import Text
 
 from keras_elmo import presets
+from keras_elmo.checkpoints import run_folder
 from keras_elmo.cli.app import PLAIN, app
 from keras_elmo.training import PretrainConfig, PretrainResult, Progress, TrainingCorpus
 from keras_elmo.training.pretrain import pretrain as start
@@ -112,6 +113,14 @@ def pretrain(
             metavar="",
         ),
     ] = False,
+    or_resume: Annotated[
+        bool,
+        typer.Option(
+            "--or-resume",
+            help="Begin the run, or go on with it if it has begun: for jobs that are started again.",
+            metavar="",
+        ),
+    ] = False,
     validate_every: Annotated[int | None, _count("Steps between validations; 1000.")] = None,
     save_every: Annotated[int | None, _count("Steps between checkpoints; 1000.")] = None,
     keep: Annotated[int | None, _count("Last checkpoints kept, and the best; 2.")] = None,
@@ -138,22 +147,27 @@ def pretrain(
         raise ValueError(
             "`--from` and `--new-vocabulary` begin a run: leave them out with `--resume`."
         )
-    begun = read_config(files) if resume_run else None
-    if begun is None and (not corpus or vocabulary is None):
+    if not resume_run and (not corpus or vocabulary is None):
         raise ValueError("`--corpus` and `--vocabulary` must be given to begin a run.")
     if from_model is not None and (architecture or options):
         raise ValueError(
             "`--from` brings the architecture: leave out `--architecture` and `--options`."
         )
+    if strategy == "multiworker":
+        print("Waiting for all other processes of the run.", file=sys.stderr)
+    # The first thing that TensorFlow does: it will not join other processes later.
+    replicas = Replicas(make_strategy(strategy))
+    if or_resume:
+        # What the chief sees counts: it may be about to begin the run.
+        resume_run = bool(
+            replicas.maximum(int(replicas.is_chief and run_folder.recognizes(output)))
+        )
+    begun = read_config(files) if resume_run else None
     settings = _settings(begun, recipe, architecture, options, vocabulary, config)
     settings = settings.changed(
         **{name: value for name, value in flags.items() if value is not None},
         **({"max_steps": None} if epochs is not None else {}),
     )
-    if strategy == "multiworker":
-        print("Waiting for all other processes of the run.", file=sys.stderr)
-    # The first thing that TensorFlow does: it will not join other processes later.
-    replicas = Replicas(make_strategy(strategy))
     with _Screen(replicas.is_chief) as screen:
         if begun is None:
             kind: str = format or "tokens"

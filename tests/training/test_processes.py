@@ -5,7 +5,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ import time
 import numpy as np
 import pytest
 from conftest_training import TINY, assert_same_state
+from ports import free_ports
 from test_replicas import losses
 
 CONFIG = TINY.changed(
@@ -21,14 +21,6 @@ CONFIG = TINY.changed(
 WAITING = "Waiting for all other processes of the run.\n"
 # What the run is stopped by, and in which process.
 STOPS = [(signal.SIGKILL, 0), (signal.SIGKILL, 1), (signal.SIGTERM, 1)]
-
-
-def free_ports(count):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [server.getsockname()[1] for server in sockets]
-    for server in sockets:
-        server.close()
-    return ports
 
 
 def start(text, output, *arguments, of_second=()):
