@@ -84,6 +84,11 @@ class TrainedOnLists(keras.Model):
                 a text is empty, or there is only one label.
         """
         check_positive_integer("batch_size", batch_size)
+        if self.distribute_strategy.num_replicas_in_sync > 1:
+            raise ValueError(
+                "A head is trained on one device, for Keras' `fit` can share out no strings. Make it outside of the "
+                'strategy\'s scope, or put `ElmoEmbedding(inputs="character_ids")` into a Keras model of your own.'
+            )
         if refused := {"validation_split", "class_weight"} & set(kwargs):
             raise ValueError(
                 f"A head's `fit` has no `{min(refused)}`: give `validation_data=(x, y)`, or `sample_weight`."
