@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_elmo.training.optimizers import Gradient
+from keras_elmo.training.optimizers import Gradient, merge_duplicate_rows
 
 
 class Replicas:
@@ -86,6 +86,8 @@ def mean_of_replicas(gradients: Sequence[Gradient]) -> list[Gradient]:
     count = context.num_replicas_in_sync
     if count == 1:
         return list(gradients)
+    # Merged first, for less to send.
+    gradients = [merge_duplicate_rows(gradient) for gradient in gradients]
     dense = [g for g in gradients if not isinstance(g, tf.IndexedSlices)]
     means = iter(context.all_reduce(tf.distribute.ReduceOp.MEAN, dense) if dense else ())
     return [
