@@ -43,7 +43,7 @@ class KerasElmo:
         """Takes a step."""
         self._number += 1
         seed = np.array([1, self._number], np.int32)
-        loss = self._step(self._batches[index], seed, self._number, 1.0)
+        loss = self._step([self._batches[index]], seed, self._number, 1.0)
         return (loss.forward + loss.backward) / 2
 
 
