@@ -304,7 +304,7 @@ class TrainingLoop:
 
 
 class _Stopped(Exception):
-    """A signal came amid a validation."""
+    """A signal came, to this process or to another."""
 
 
 def _until(stop: StopSignals, sentences: Iterator[Sequence[str]]) -> Iterator[Sequence[str]]:
