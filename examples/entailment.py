@@ -6,8 +6,9 @@ that of always giving the label that is most frequent in training.
     python examples/entailment.py
     python examples/entailment.py --smoke
 
-Data: SNLI, https://nlp.stanford.edu/projects/snli/, CC BY-SA 4.0, as tables with the columns gold_label, sentence1 and
-sentence2, cut into words. Its training part, 550,000 pairs, is not used: the development part is for training here.
+Data: SNLI, https://nlp.stanford.edu/projects/snli/, CC BY-SA 4.0, as tables `snli_dev.tsv.xz` and `snli_test.tsv.xz`
+with the columns gold_label, sentence1 and sentence2, cut into words. Its training part, 550,000 pairs, is not used: the
+development part is for training here.
 
 Measured 2026-12-01: accuracy 0.624 on 9,824 pairs, where the most frequent label has 0.343, after 9 minutes on two
 cores that had other work, too.

@@ -6,7 +6,8 @@ trained; the score counts whole entities.
     python examples/named_entities.py
     python examples/named_entities.py --smoke
 
-Data: WNUT-17, emerging and rare entities of six kinds, https://github.com/leondz/emerging_entities_17, CC BY 4.0.
+Data: WNUT-17, emerging and rare entities of six kinds, https://github.com/leondz/emerging_entities_17, CC BY 4.0:
+`wnut17train.conll`, `emerging.dev.conll` and `emerging.test.annotated`.
 
 Measured 2026-12-01: F1 0.249 (precision 0.488, recall 0.167) on the test, 0.318 on the development set, whose entities
 are rare and unseen by design, after 3 minutes of processor time on two cores.

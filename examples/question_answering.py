@@ -6,8 +6,9 @@ and F1 stands what saying "no answer" to everything would have of both.
     python examples/question_answering.py
     python examples/question_answering.py --smoke
 
-Data: SQuAD 2.0, https://rajpurkar.github.io/SQuAD-explorer/, CC BY-SA 4.0, of which half of the development part is
-here: 16 articles of Wikipedia, 6,078 questions. The test is whole articles, chosen by checksum.
+Data: SQuAD 2.0, https://rajpurkar.github.io/SQuAD-explorer/, CC BY-SA 4.0, as `dev-v2.0.json.xz`, which `xz` makes of
+the file there. What is measured below had half of it, 16 articles of Wikipedia, 6,078 questions. The test is whole
+articles, chosen by checksum.
 """
 
 import json

@@ -8,7 +8,8 @@ computed once. The score counts whole arguments, without the predicate itself.
 
 Data: PropBank annotations of the English Web Treebank, https://github.com/propbank/propbank-release, joined to the
 words of https://github.com/UniversalDependencies/UD_English-EWT; both CC BY-SA 4.0. A line has the columns number,
-word, part of speech, lemma, roleset ("-": no predicate), and one of brackets for each predicate, as in CoNLL-2005.
+word, part of speech, lemma, roleset ("-": no predicate), and one of brackets for each predicate, as in CoNLL-2005; the
+files are `en_ewt-propbank-train.conll.xz` and `-test.conll.xz`. `SMOKE` below shows some lines.
 
 Measured 2026-12-01, on 10,000 of the 40,423 training examples: F1 0.565 (precision 0.620, recall 0.519), after 4
 minutes of processor time on two cores, 12 minutes on the clock while they had other work.

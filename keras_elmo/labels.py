@@ -18,7 +18,7 @@ def check_labels(labels: Any) -> list[str]:
         if strange is not None and is_list:
             found = f"{reprlib.repr(strange)} in "
         raise ValueError(
-            "`labels` must be two or more different names, all that occur. "
+            "`labels` must be two or more different names, all that occur: give them by name, `labels=[..]`. "
             f"Received: {found}labels={reprlib.repr(labels)}"
         )
     return names

@@ -32,12 +32,12 @@ def given_answers(given: Any, passage: str, number: int) -> list[Mapping[str, An
         if not isinstance(text, str) or not isinstance(start, int | np.integer):
             raise ValueError(
                 '`y` must hold answers, {"text": .., "answer_start": ..}, or None where there is none. '
-                f"Received: {reprlib.repr(answer)} as number {number} from 0"
+                f"Received: {reprlib.repr(answer)} at index {number}"
             )
         if not text.strip() or start < 0 or passage[start : start + len(text)] != text:
             raise ValueError(
                 "`y` must hold answers that stand in the passage at character `answer_start`. "
-                f"Received: {text!r:.80} at {start} as number {number} from 0, where the passage has "
+                f"Received: {text!r:.80} at {start} at index {number}, where the passage has "
                 f"{passage[max(start, 0) : max(start, 0) + len(text)]!r:.80}"
             )
     return answers

@@ -87,7 +87,7 @@ class SemanticRoleLabeller(TokenClassifier):
             if not is_place or not 0 <= place < len(words):
                 raise ValueError(
                     "`x` must hold pairs of a list of words and the place of the predicate among them, from 0. "
-                    f"Received: {reprlib.repr(example)} as number {number}"
+                    f"Received: {reprlib.repr(example)} at index {number}"
                 )
         sentences = ragged_words([words for words, _ in x])
         predicates = [np.int32(place) for _, place in x]

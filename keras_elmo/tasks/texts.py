@@ -41,7 +41,7 @@ def two_texts(pairs: Sequence[Any], first: str, second: str) -> tuple[list[str],
         if not is_pair or not all(isinstance(text, str) for text in pair):
             raise ValueError(
                 f"`x` must hold pairs of strings, ({first}, {second}). "
-                f"Received: {reprlib.repr(pair)} as number {number} from 0"
+                f"Received: {reprlib.repr(pair)} at index {number}"
             )
     return [text for text, _ in pairs], [text for _, text in pairs]
 
@@ -59,8 +59,8 @@ def string_tensor(texts: Sequence[Any], name: str = "x") -> tf.Tensor:
     strange = next((k for k, text in enumerate(texts) if not isinstance(text, str)), None)
     if strange is not None:
         raise ValueError(
-            f"`{name}` must hold strings. Received: {reprlib.repr(texts[strange])} of type "
-            f"{type(texts[strange]).__name__} as number {strange} from 0"
+            f"`{name}` must hold strings, each a whole text. Received: {reprlib.repr(texts[strange])} of type "
+            f"{type(texts[strange]).__name__} at index {strange}"
         )
     return tf.constant(
         [text.encode("utf-8", "ignore") for text in texts], tf.string, shape=(len(texts),)
@@ -73,8 +73,8 @@ def ragged_words(sentences: Sequence[Any], name: str = "x") -> tf.RaggedTensor:
         is_list = isinstance(sentence, list | tuple | np.ndarray)
         if not is_list or not all(isinstance(word, str) for word in sentence):
             raise ValueError(
-                f"`{name}` must hold lists of words, each a string. Received: {reprlib.repr(sentence)} as number "
-                f"{number} from 0. Cut plain text by `keras_elmo.tokenize_sentences`."
+                f"`{name}` must hold lists of words, each a string. Received: {reprlib.repr(sentence)} at index "
+                f"{number}. Cut plain text by `keras_elmo.tokenize_sentences`."
             )
     words = string_tensor([word for sentence in sentences for word in sentence])
     return tf.RaggedTensor.from_row_lengths(words, [len(sentence) for sentence in sentences])

@@ -142,10 +142,10 @@ class TokenClassifier(LabelledTask):
                 raise ValueError(
                     f"`y` must have one label for every word. Received: {len(words)} words and "
                     f"{len(labels) if isinstance(labels, list | tuple | np.ndarray) else reprlib.repr(labels)} "
-                    f"labels as number {number} from 0"
+                    f"labels at index {number}"
                 )
             # As they came, for the error to name them.
-            self._labels.ids(list(labels), f"`y`, as number {number} from 0,")
+            self._labels.ids(list(labels), f"`y`, at index {number},")
             rows.append(np.array(self._labels.ids(self._in_iob2(labels)), np.int32))
         return {"labels": rows}
 

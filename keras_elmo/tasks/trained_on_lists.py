@@ -91,7 +91,8 @@ class TrainedOnLists(keras.Model):
             )
         if refused := {"validation_split", "class_weight"} & set(kwargs):
             raise ValueError(
-                f"A head's `fit` has no `{min(refused)}`: give `validation_data=(x, y)`, or `sample_weight`."
+                f"A head's `fit` has no `{min(refused)}`: give "
+                + ("`sample_weight`." if "class_weight" in refused else "`validation_data=(x, y)`.")
             )
         if validation_data is not None and not (
             isinstance(validation_data, list | tuple) and len(validation_data) == 2
@@ -108,6 +109,10 @@ class TrainedOnLists(keras.Model):
                 f"`sample_weight` must have a number for each of the {len(data)} examples. "
                 f"Received: shape {weights.shape}"
             )
+        for callback in kwargs.get("callbacks") or ():
+            # Keras would ask for the mode of every measure but its own.
+            if str(getattr(callback, "monitor", "")).removeprefix("val_") == "accuracy":
+                callback.mode = callback.mode if callback.mode in ("min", "max") else "max"
         validation = None if validation_data is None else self._examples(*validation_data)
         if cache_vectors or (cache_vectors is None and epochs > 1):
             data = self._cached(data, cache_vectors, verbose)
@@ -231,8 +236,8 @@ class TrainedOnLists(keras.Model):
             lengths = np.array([len(text) for text in data.columns[f"{prefix}tokens"]])
             if not lengths.all():
                 raise ValueError(
-                    "`x` must hold texts with words to learn from. Received: an empty text, "
-                    f"{prefix.rstrip('_') or 'number'} {int(np.argmin(lengths))} from 0. Leave it out."
+                    "`x` must hold texts with words to learn from. Received: an empty "
+                    f"{prefix.rstrip('_') or 'text'} at index {int(np.argmin(lengths))}. Leave it out."
                 )
         return data, Table(columns, data.sizes)
 

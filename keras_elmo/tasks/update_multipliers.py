@@ -35,7 +35,7 @@ class UpdateMultipliers:
         if not self._elmo_model.trainable_bilm:
             raise ValueError(
                 "`update_multipliers` act on a biLM that is trained. Received: "
-                f"update_multipliers={values!r} with trainable_bilm=False"
+                f"update_multipliers={values!r} with trainable_bilm=False. Give `trainable_bilm=True`, too."
             )
         num_layers = self._values.shape[0]
         is_list = isinstance(values, list | tuple | np.ndarray) and len(values) == num_layers

@@ -239,8 +239,12 @@ def test_callbacks_of_keras(tmp_path):
     callbacks = [
         keras.callbacks.EarlyStopping(patience=2, restore_best_weights=True),
         keras.callbacks.ModelCheckpoint(tmp_path / "best.keras", save_best_only=True),
+        # Keras itself knows no direction of a measure that is not of its `compile`.
+        keras.callbacks.EarlyStopping("val_accuracy", patience=9),
+        keras.callbacks.ReduceLROnPlateau("accuracy", patience=9),
     ]
     head.fit(x, y, epochs=3, validation_data=(x, y), callbacks=callbacks, verbose=0)
+    assert [callback.mode for callback in callbacks[2:]] == ["max", "max"]
     best = keras.saving.load_model(tmp_path / "best.keras")
     assert best.predict(x, verbose=0) == head.predict(x, verbose=0)
 
@@ -324,21 +328,26 @@ def test_mixed_bfloat16():
 
 REFUSED = {
     "label in a list": ("text", ["a", "b"], [["no"], ["yes"]], r"made with: .*\['no'\]"),
-    "unseen entity": ("crf", [["a"], ["b"]], [["O"], ["I-Z"]], "number 1 from 0.*'I-Z'"),
+    "unseen entity": ("crf", [["a"], ["b"]], [["O"], ["I-Z"]], "at index 1.*'I-Z'"),
     "predicate is a truth": ("roles", [(["a", "b"], True)], [["O", "B-V"]], "pairs of a list of"),
     "unseen label": ("text", ["a"], ["maybe"], "labels that the model was made with: .*'maybe'"),
     "unseen tag": ("tags", [["a"]], [["X"]], "labels that the model was made with: .*'X'"),
-    "counts differ": ("tags", [["a", "b"]], [["N"]], "2 words and 1 labels as number 0"),
-    "labels in a string": ("tags", [["a"]], ["N"], "1 words and 'N' labels as number 0"),
+    "counts differ": ("tags", [["a", "b"]], [["N"]], "2 words and 1 labels at index 0"),
+    "labels in a string": ("tags", [["a"]], ["N"], "1 words and 'N' labels at index 0"),
     "more texts than labels": ("text", ["a", "b"], ["no"], "Received: 2 texts and 1 labels"),
     "no texts": ("text", [], [], "Received: 0 texts and 0 labels"),
-    "empty text": ("text", ["a", "  "], ["no", "yes"], "an empty text, number 1 from 0"),
-    "empty sentence": ("tags", [["a", "b"], []], [["N", "V"], []], "an empty text, number 1"),
+    "empty text": ("text", ["a", "  "], ["no", "yes"], "an empty text at index 1"),
+    "empty sentence": ("tags", [["a", "b"], []], [["N", "V"], []], "an empty text at index 1"),
     "one class": ("text", ["a", "b"], ["no", "no"], "two different labels .*: 'no' alone"),
     "one tag": ("tags", [["a"], ["b"]], [["N"], ["N"]], "two different labels"),
     "a string": ("text", "a", ["no"], "`x` must be a list or an array"),
     "no labels": ("text", ["a"], None, "must be lists, of texts and of what is right"),
-    "a number": ("text", ["a", 1], ["no", "yes"], "`x` must hold strings. Received: 1 of type int"),
+    "a number": (
+        "text",
+        ["a", 1],
+        ["no", "yes"],
+        "`x` must hold strings, each a whole text. Received: 1 of",
+    ),
     "text for a tagger": ("tags", ["a b"], [["N", "V"]], "3 words|lists of words"),
     "no predicate": ("roles", [["a", "b"]], [["O", "B-V"]], "pairs of a list of words and the pl"),
     "predicate outside": ("roles", [(["a"], 1)], [["B-V"]], "pairs of a list of words and the pl"),

@@ -75,7 +75,7 @@ def test_attended_is_the_mean_by_softmax():
 @pytest.mark.parametrize("wrong", ["two", ("one",), ("one", "two", "three"), ("one", None), None])
 def test_what_is_no_pair(elmo, wrong):
     head = head_of(elmo)
-    message = r"`x` must hold pairs of strings, \(premise, hypothesis\).* as number 1 from 0"
+    message = r"`x` must hold pairs of strings, \(premise, hypothesis\).* at index 1"
     with pytest.raises(ValueError, match=message):
         head.fit([("a", "b"), wrong], LABELS, verbose=0)
     with pytest.raises(ValueError, match=message):
@@ -86,9 +86,9 @@ def test_what_cannot_be_learned(elmo):
     head = head_of(elmo)
     with pytest.raises(ValueError, match="labels that the model was made with"):
         head.fit([("a", "b"), ("a", "c")], ["same", "likewise"], verbose=0)
-    with pytest.raises(ValueError, match="an empty text, hypothesis 1 from 0"):
+    with pytest.raises(ValueError, match="an empty hypothesis at index 1"):
         head.fit([("a", "b"), ("a", " ")], LABELS, verbose=0)
-    with pytest.raises(ValueError, match="an empty text, premise 0 from 0"):
+    with pytest.raises(ValueError, match="an empty premise at index 0"):
         head.fit([("", "b"), ("a", "c")], LABELS, verbose=0)
 
 

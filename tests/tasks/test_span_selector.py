@@ -128,15 +128,15 @@ def test_every_token_has_its_place(elmo):
     ("answer", "message"),
     [
         ({"text": "Rome", "answer_start": 9}, "stand in the passage at character `answer_start`"),
-        ({"text": "Rome", "answer_start": -5}, "stand in the passage.*'Rome' at -5 as number 1"),
+        ({"text": "Rome", "answer_start": -5}, "stand in the passage.*'Rome' at -5 at index 1"),
         ({"text": "Rome", "answer_start": 99}, "stand in the passage.*the passage has ''"),
         ({"text": " ", "answer_start": 3}, "stand in the passage"),
         ({"text": "", "answer_start": 3}, "stand in the passage"),
-        ({"text": "Rome"}, "`y` must hold answers, {\"text\": .., .* or None .* as number 1 from 0"),
+        ({"text": "Rome"}, "`y` must hold answers, {\"text\": .., .* or None .* at index 1"),
         ({"text": "Rome", "answer_start": "10"}, "`y` must hold answers, "),
         ({"text": None, "answer_start": 10}, "`y` must hold answers, "),
         ([None], "`y` must hold answers, "),
-        ("Rome", "`y` must hold answers, .*'Rome' as number 1"),
+        ("Rome", "`y` must hold answers, .*'Rome' at index 1"),
     ],
 )  # fmt: skip
 def test_what_is_no_answer(elmo, answer, message):
@@ -154,7 +154,7 @@ def test_given_answers():
 
 @pytest.mark.parametrize("wrong", ["two", ("one",), ("one", 2)])
 def test_what_is_no_pair(elmo, wrong):
-    message = r"`x` must hold pairs of strings, \(question, passage\).* as number 0 from 0"
+    message = r"`x` must hold pairs of strings, \(question, passage\).* at index 0"
     with pytest.raises(ValueError, match=message):
         head_of(elmo).predict([wrong], verbose=0)
     with pytest.raises(ValueError, match=message):
@@ -162,7 +162,7 @@ def test_what_is_no_pair(elmo, wrong):
 
 
 def test_what_is_empty_cannot_be_learned(elmo):
-    with pytest.raises(ValueError, match="an empty text, question 0 from 0"):
+    with pytest.raises(ValueError, match="an empty question at index 0"):
         head_of(elmo).fit([("", "Ann is")], [None], verbose=0)
 
 
