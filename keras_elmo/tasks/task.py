@@ -172,13 +172,9 @@ class Task(TrainedOnLists):
             self.add_loss(self.language_model_loss_weight / len(self._PREFIXES) * loss)
         return vectors, mask
 
-    def fit(self, *args: Any, **kwargs: Any) -> keras.callbacks.History:
-        """See `TrainedOnLists.fit`."""
-        try:
-            return super().fit(*args, **kwargs)
-        finally:
-            # A schedule, such as that of `GradualUnfreezing`, is one of this training.
-            self.update_multipliers.schedule(1.0)
+    def _end_of_fit(self):
+        # A schedule, such as that of `GradualUnfreezing`, is one of this training.
+        self.update_multipliers.schedule(1.0)
 
     def train_step(self, data):
         """Keras' step; then what the multipliers hold back of the update of the biLM is taken back."""

@@ -122,6 +122,7 @@ class TrainedOnLists(keras.Model):
             # Else TensorFlow would trace the step twice: once for making the optimizer's variables.
             self.optimizer.build(self.trainable_variables)
         with ExitStack() as opened:
+            opened.callback(self._end_of_fit)
             batches = opened.enter_context(dataset(data, targets, weights, batch_size, shuffle))
             if validation is not None:
                 validation = opened.enter_context(dataset(*validation, None, batch_size, False))
@@ -133,6 +134,9 @@ class TrainedOnLists(keras.Model):
                 verbose=verbose,
                 **kwargs,
             )
+
+    def _end_of_fit(self) -> None:
+        """What is to be undone after a training, however it ended."""
 
     def evaluate(  # type: ignore[override]
         self,
