@@ -9,6 +9,9 @@ and F1 stands what saying "no answer" to everything would have of both.
 Data: SQuAD 2.0, https://rajpurkar.github.io/SQuAD-explorer/, CC BY-SA 4.0, as `dev-v2.0.json.xz`, which `xz` makes of
 the file there. What is measured below had half of it, 16 articles of Wikipedia, 6,078 questions. The test is whole
 articles, chosen by checksum.
+
+Measured 2026-12-01: exact match 0.492, F1 0.498 on 1,224 questions of four articles, where "no answer" to all of them
+has 0.509. The 4,854 questions of twelve articles are few: it finds answers, and as often one where there is none.
 """
 
 import json

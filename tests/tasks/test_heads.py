@@ -1,5 +1,6 @@
 """The heads with labels: strings in, names out; saved, loaded, exported; and what they refuse."""
 
+import functools
 import gc
 import os
 from pathlib import Path
@@ -51,6 +52,12 @@ def made(kind):
 KINDS = ("text", "tags", "softmax", "crf", "roles")
 
 
+@functools.cache
+def shared(kind):
+    """As `made`, for tests that change nothing of it: what it computes is traced once."""
+    return made(kind)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_learns_by_heart_and_survives_saving(kind, tmp_path):
     head, x, y = made(kind)
@@ -85,7 +92,7 @@ def strings(tensor):
 
 
 def test_exported_text_classifier(tmp_path):
-    head, x, _ = made("text")
+    head, x, _ = shared("text")
     answer = served(head, tmp_path)["default"](tf.constant([*x, ""]))
     assert strings(answer["label"])[0] == head.predict([*x, ""], verbose=0)
     assert strings(answer["labels"]) == [["no", "yes"]] * 5
@@ -96,7 +103,7 @@ def test_exported_text_classifier(tmp_path):
 
 @pytest.mark.parametrize("kind", ["tags", "softmax", "crf"])
 def test_exported_tagger(kind, tmp_path):
-    head, x, _ = made(kind)
+    head, x, _ = shared(kind)
     signatures = served(head, tmp_path)
     x = [*x, []]
     padded = tf.ragged.constant(x, dtype=tf.string).to_tensor()
@@ -118,7 +125,7 @@ def test_exported_tagger(kind, tmp_path):
 
 
 def test_exported_role_labeller(tmp_path):
-    head, x, _ = made("roles")
+    head, x, _ = shared("roles")
     signatures = served(head, tmp_path)
     padded = tf.ragged.constant(SENTENCES, dtype=tf.string).to_tensor()
     places = tf.constant([place for _, place in x])
@@ -134,11 +141,11 @@ def test_exported_role_labeller(tmp_path):
 
 
 def test_nothing_but_empty_sentences(tmp_path):
-    head, *_ = made("crf")
+    head, *_ = shared("crf")
     assert head.predict([[], []], verbose=0) == [[], []]
     assert head.predict([], verbose=0) == []
     assert head.predict([["", " "]], verbose=0)[0] == head.predict([["", " "], ["a"]], verbose=0)[0]
-    text, *_ = made("text")
+    text, *_ = shared("text")
     assert text.predict(["", "  "], verbose=0)[0] in ("no", "yes")
     assert text.predict([], verbose=0) == []
     assert text.predict_probabilities([], verbose=0).shape == (0, 2)
@@ -148,7 +155,7 @@ def test_nothing_but_empty_sentences(tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_batches_make_no_difference(kind):
-    head, x, y = made(kind)
+    head, x, y = shared(kind)
     alone = [head.predict([example], verbose=0)[0] for example in x]
     assert head.predict(x, verbose=0) == alone
     assert head.predict(x[::-1], batch_size=3, verbose=0) == alone[::-1]
@@ -209,7 +216,7 @@ def test_nothing_is_left_of_a_training():
 
 
 def test_each_sentence_is_computed_once():
-    head, *_ = made("tags")
+    head, *_ = shared("tags")
     table = head._inputs([*SENTENCES, *SENTENCES])
     cached = with_cached_vectors(table, ("",), head.encoder, verbose=False)
     first, again = (cached.columns["layer_outputs"][k] for k in (0, 4))
@@ -262,7 +269,7 @@ def test_kinds_of_lists():
 
 
 def test_lone_surrogates_are_dropped():
-    head, *_ = made("text")
+    head, *_ = shared("text")
     np.testing.assert_array_equal(
         *(head.predict_probabilities([text], verbose=0) for text in ("the \ud800cat", "the cat"))
     )
@@ -357,7 +364,7 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_refused(case):
     kind, x, y, message = REFUSED[case]
-    head, *_ = made(kind)
+    head, *_ = shared(kind)
     with pytest.raises(ValueError, match=message) as error:
         head.fit(x, y, verbose=0)
     assert "\n" not in str(error.value)
@@ -427,7 +434,7 @@ def test_what_keras_would_not_understand(elmo):
 
 
 def test_evaluate_without_a_cache():
-    head, x, y = made("crf")
+    head, x, y = shared("crf")
     with_cache, without = (head.evaluate(x, y, cache_vectors=c, verbose=0) for c in (None, False))
     assert with_cache == pytest.approx(without)
 
@@ -454,7 +461,7 @@ def test_models_that_are_none(elmo):
 
 @pytest.mark.parametrize("labels", [["yes", "no"], ["no", "yes", "maybe"]])
 def test_weights_of_other_labels(tmp_path, labels):
-    head, *_ = made("text")
+    head, *_ = shared("text")
     head.save_weights(tmp_path / "head.weights.h5")
     other = TextClassifier(make_elmo(num_layers=1), labels, lstm_units=4)
     before = values(other.weights)
