@@ -9,6 +9,9 @@ another vocabulary is no matter of better or worse: what is not in it counts as 
 
 Data: tweets of WNUT-17, as in `named_entities.py`; the old text is English cut into words, a sentence a line, in the
 files `train-00.txt.xz` and `valid.txt.xz` of the folder `lm` that lies beside the folder of the tweets' folder.
+
+Measured 2026-12-01, 3,394 tweets, five times: the perplexity on other tweets falls from 382 to 187, on the old text it
+rises from 101 to 153, with old text among the tweets only to 114. Twenty minutes on two cores that had other work.
 """
 
 import itertools

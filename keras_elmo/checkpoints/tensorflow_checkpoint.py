@@ -1,6 +1,8 @@
 """The checkpoints that bilm-tf's training leaves behind: TensorFlow's own format, softmax included."""
 
+import os
 import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +41,15 @@ _CELL = re.compile(r"/cell_(\d+)/")
 def find(folder: Path) -> Path | None:
     """The index file of a folder's checkpoint: the one that `checkpoint` names as the last, else that of most steps."""
     indices = sorted(folder.glob(f"*{INDEX}"), key=lambda path: (_step(path), path.name))
+    indices = [index for index in indices if _data_files(index)]
     if not indices:
         return None
     state = folder / "checkpoint"
     if state.is_file():
-        named = re.search(r'^model_checkpoint_path:\s*"(.*)"', state.read_text("utf-8"), re.M)
-        # The path is that of the machine of the training.
-        last = folder / (Path(named[1]).name + INDEX) if named else None
+        text = state.read_text("utf-8", errors="replace")
+        named = re.search(r'^model_checkpoint_path:\s*"(.*)"', text, re.M)
+        # The path is that of the machine of the training, which may have been one of Windows, with \\ for \.
+        last = folder / (re.split(r"[\\/]+", named[1])[-1] + INDEX) if named else None
         if last in indices:
             return last
     return indices[-1]
@@ -64,23 +68,28 @@ def read_arrays(index: Path) -> dict[str, np.ndarray]:
     """
     import tensorflow as tf
 
-    try:
-        reader = tf.train.load_checkpoint(str(index)[: -len(INDEX)])
-        names = list(reader.get_variable_to_shape_map())
-    except (*_DAMAGED, tf.errors.OpError) as error:
-        raise _damaged(index, error) from error
-    scope = _scope(names, index)
-    datasets = {
-        name: _dataset(name.removeprefix(scope)) for name in names if name.startswith(scope)
-    }
-    try:
-        return {
-            dataset: reader.get_tensor(name).astype(np.float32)
-            for name, dataset in datasets.items()
-            if dataset is not None
+    # TensorFlow takes brackets and stars in a path for a pattern: it gets links without any.
+    with tempfile.TemporaryDirectory() as links:
+        for file in [index, *_data_files(index)]:
+            ending = file.name.removeprefix(index.name.removesuffix(INDEX))
+            (Path(links) / f"model{ending}").symlink_to(file.resolve())
+        try:
+            reader = tf.train.load_checkpoint(os.path.join(links, "model"))
+            names = list(reader.get_variable_to_shape_map())
+        except (*_DAMAGED, tf.errors.OpError) as error:
+            raise _damaged(index, error) from error
+        scope = _scope(names, index)
+        datasets = {
+            name: _dataset(name.removeprefix(scope)) for name in names if name.startswith(scope)
         }
-    except (*_DAMAGED, tf.errors.OpError) as error:
-        raise _damaged(index, error) from error
+        try:
+            return {
+                dataset: reader.get_tensor(name).astype(np.float32)
+                for name, dataset in datasets.items()
+                if dataset is not None
+            }
+        except (*_DAMAGED, tf.errors.OpError) as error:
+            raise _damaged(index, error) from error
 
 
 def _damaged(index: Path, error: Exception) -> ValueError:
@@ -88,6 +97,12 @@ def _damaged(index: Path, error: Exception) -> ValueError:
         f"{index} and its data files are no TensorFlow checkpoint, or damaged or cut off "
         f"({str(error).splitlines()[0]:.200})."
     )
+
+
+def _data_files(index: Path) -> list[Path]:
+    prefix = index.name.removesuffix(INDEX)
+    pattern = re.compile(re.escape(prefix) + r"\.data-\d{5}-of-\d{5}")
+    return [path for path in index.parent.iterdir() if pattern.fullmatch(path.name)]
 
 
 def _scope(names: Any, index: Path) -> str:

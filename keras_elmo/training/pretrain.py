@@ -130,18 +130,15 @@ def _pretrain(
     say: Say,
 ) -> PretrainResult:
     replicas.rows(config.batch_size)
-    if replicas.is_chief and (
-        Path(output).exists() and not (Path(output).is_dir() and not any(Path(output).iterdir()))
-    ):
-        raise ValueError(
-            f"{output} exists already. Go on with that run by --resume, or give another folder."
-        )
+    replicas.by_chief(lambda: RunFiles.check_new(output))
     tf.config.experimental.enable_op_determinism()
     vocabulary = Vocabulary.load(vocabulary_file)
     stream = corpus.stream(config)
     if validation is not None:
         _check_has_sentences(validation)
     counts, num_predictions = _counts(config, corpus, vocabulary, vocabulary_file, say)
+    # Before the model is made: each process makes its own, of the weights of the first.
+    _check_agreement(replicas, config, vocabulary, stream.fingerprint, start_from is None)
     if start_from is None:
         if new_vocabulary:
             raise ValueError("--new-vocabulary must come with --from MODEL.")
@@ -171,9 +168,12 @@ def _pretrain(
     }
     progress = {"step": 0, "epoch": 0, "position": batches.position, "best": None}
     arrays = step.arrays()
-    if replicas.is_chief:
+
+    def begin() -> None:
         with RunFiles.made(output, run, vocabulary, counts) as files:
             files.write_checkpoint(model, arrays, progress, _metadata(corpus))
+
+    replicas.by_chief(begin)
     files = RunFiles(output)
     with _locked(files, replicas):
         return _run(
@@ -252,6 +252,7 @@ def _resume(
             _check_has_sentences(validation)
         last = files.last_step()
         progress = files.read_progress(last)
+        _check_agreement(replicas, config, vocabulary, last, progress["position"])
         batches = TrainingStream(
             corpus.stream(config),
             vocabulary,
@@ -276,17 +277,18 @@ def _resume(
             raise ValueError(
                 f"{files.checkpoint(last)} does not fit the run's configuration: {error}"
             ) from error
-        if replicas.is_chief:
+        run |= {
+            "config": config.to_json(),
+            "corpus": corpus.to_json(),
+            "validation": validation and validation.to_json(),
+            "num_predictions": num_predictions,
+        }
+
+        def begin() -> None:
             files.go_back_to(last)
-            files.write_run(
-                run
-                | {
-                    "config": config.to_json(),
-                    "corpus": corpus.to_json(),
-                    "validation": validation and validation.to_json(),
-                    "num_predictions": num_predictions,
-                }
-            )
+            files.write_run(run)
+
+        replicas.by_chief(begin)
         if config.max_steps is not None and last >= config.max_steps:
             say(f"The run is at step {last:,} already: {config.max_steps:,} steps are no more.")
         else:
@@ -322,7 +324,6 @@ def _run(
     report: Report,
     say: Say,
 ) -> PretrainResult:
-    _check_agreement(step.replicas, config, batches, step.model.vocabulary)
     total_steps = config.max_steps
     if total_steps is None and num_predictions is not None:
         total_steps = (
@@ -374,10 +375,10 @@ def _lost_processes_end_the_run(replicas: Replicas) -> Iterator[None]:
 
 
 def _check_agreement(
-    replicas: Replicas, config: PretrainConfig, batches: TrainingStream, vocabulary: Vocabulary
+    replicas: Replicas, config: PretrainConfig, vocabulary: Vocabulary, *begins_with: Any
 ) -> None:
     """Raises a ValueError, in all processes, if they are not about to train the same model on the same text."""
-    what = repr((config.to_json(), batches.position, vocabulary.sha256))
+    what = repr((config.to_json(), vocabulary.sha256, begins_with))
     digest = zlib.crc32(what.encode()) >> 1
     if replicas.maximum(digest) != -replicas.maximum(-digest):
         raise ValueError(

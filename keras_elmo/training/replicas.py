@@ -79,6 +79,17 @@ class Replicas:
         # As many as there are local devices, for each of them tells something.
         return int(tf.reduce_max(self.gather([tf.constant([value])] * len(self._local))))
 
+    def by_chief(self, function: Callable[[], Any]) -> None:
+        """Calls a function in the chief alone, while all wait; if it fails there, it fails everywhere."""
+        error = None
+        if self.is_chief:
+            try:
+                function()
+            except (ValueError, OSError) as caught:
+                error = caught
+        if self.maximum(int(error is not None)):
+            raise error or OSError("The first process of the run failed: it says why.")
+
 
 def mean_of_replicas(gradients: Sequence[Gradient]) -> list[Gradient]:
     """On one of several devices: the mean of all devices' gradients; rows of sparse ones stand side by side."""

@@ -32,6 +32,14 @@ from keras_elmo.vocabulary import Vocabulary
 _LOG_FILE = "log.jsonl"
 _STATE_FILE = "training_state.h5"
 _TENSORBOARD_FOLDER = "tensorboard"
+# What is in the folder, and what it is made of.
+_ENTRIES = (
+    run_folder.CHECKPOINTS_FOLDER,
+    presets.VOCABULARY_FILE,
+    counts_path(presets.VOCABULARY_FILE).name,
+    _LOG_FILE,
+)
+_PARTS = ".run.*.part"
 
 
 class RunFiles:
@@ -43,6 +51,28 @@ class RunFiles:
 
     def __init__(self, folder: str | os.PathLike):
         self.folder = Path(folder)
+
+    @staticmethod
+    def check_new(folder: str | os.PathLike) -> None:
+        """Raises a ValueError if there is something in the place of a new run's folder.
+
+        What a start that was killed has left there is removed.
+        """
+        path = Path(folder)
+        if path.is_dir() and not run_folder.recognizes(path):
+            parts = list(path.glob(_PARTS))
+            # The folder was empty before: what has got its name already is of that start, too.
+            for entry in [*parts, *(path / name for name in _ENTRIES if parts)]:
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink(missing_ok=True)
+        # A disk of its own has a folder for what was lost.
+        left = [entry.name for entry in path.iterdir()] if path.is_dir() else [path.name]
+        if path.exists() and set(left) - {"lost+found"}:
+            mend = (
+                "Go on with that run by --resume, or give"
+                if run_folder.recognizes(path)
+                else "Give"
+            )
+            raise ValueError(f"{path} exists already. {mend} another folder.")
 
     @classmethod
     @contextmanager

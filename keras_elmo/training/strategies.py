@@ -1,9 +1,13 @@
 """Which devices train: one, those of one machine, or those of several."""
 
+import contextlib
 import functools
 import json
 import os
 import shutil
+import signal
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -39,7 +43,9 @@ def make_strategy(name: str) -> tf.distribute.Strategy:
     if name == "mirrored":
         return _mirrored()
     if name == "multiworker":
-        return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=_cluster())
+        cluster = _cluster()
+        with _ended_by_interrupt():
+            return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=cluster)
     raise ValueError(f"`strategy` must be one of {', '.join(STRATEGIES)}. Received: {name}")
 
 
@@ -47,6 +53,22 @@ def make_strategy(name: str) -> tf.distribute.Strategy:
 def _mirrored() -> tf.distribute.Strategy:
     # One for the process: two would number their messages between devices alike, and take each other's.
     return tf.distribute.MirroredStrategy()
+
+
+@contextlib.contextmanager
+def _ended_by_interrupt() -> Iterator[None]:
+    """Lets Ctrl-C end the process while TensorFlow waits, when Python's handler gets no turn.
+
+    SIGTERM TensorFlow keeps to itself meanwhile.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _cluster() -> Any:

@@ -289,12 +289,14 @@ class TrainingLoop:
         if not self._step.is_finite():
             raise self._not_finite(f"some weights are not after step {step}")
         arrays = self._step.arrays()
+        self._replicas.by_chief(lambda: self._write(arrays))
         self._saved = step
-        if self._replicas.is_chief:
-            metadata = self._metadata | {"step": step}
-            self._files.write_checkpoint(self.model, arrays, self.progress, metadata)
-            best = self.progress["best"]
-            self._files.remove_old_checkpoints(self._config.keep_checkpoints, best and best["step"])
+
+    def _write(self, arrays: Mapping[str, Any]) -> None:
+        metadata = self._metadata | {"step": self.progress["step"]}
+        self._files.write_checkpoint(self.model, arrays, self.progress, metadata)
+        best = self.progress["best"]
+        self._files.remove_old_checkpoints(self._config.keep_checkpoints, best and best["step"])
 
     def _not_finite(self, what: str) -> ValueError:
         return ValueError(

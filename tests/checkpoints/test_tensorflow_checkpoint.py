@@ -101,6 +101,10 @@ def test_the_last_of_several(tmp_path):
     assert tensorflow_checkpoint.find(folder).name == "model.ckpt-2.index"
     (folder / "checkpoint").write_text('model_checkpoint_path: "/gone/model.ckpt-9"\n')
     assert tensorflow_checkpoint.find(folder).name == "model.ckpt-9.index"
+    (folder / "checkpoint").write_text('model_checkpoint_path: "C:\\\\runs\\\\model.ckpt-9"\r\n')
+    assert tensorflow_checkpoint.find(folder).name == "model.ckpt-9.index"
+    (folder / "checkpoint").write_bytes(b'model_checkpoint_path: "\xff\xfe"')
+    assert tensorflow_checkpoint.find(folder).name == "model.ckpt-10.index"
     (folder / "checkpoint").unlink()
     assert tensorflow_checkpoint.find(folder).name == "model.ckpt-10.index"
 
@@ -117,6 +121,21 @@ def test_a_dumped_file_beside_it(tmp_path):
     named = load_checkpoint(tmp_path / "save" / "model.hdf5")
     assert named.softmax is None
     same_vectors(named.model, checkpoint.model)
+
+
+def test_what_only_looks_like_a_checkpoint(tmp_path):
+    """An index without its data, of whatever program, does not hide a good file."""
+    from keras_elmo.checkpoints import bilm_tf
+
+    bilm_tf.write(load_checkpoint(FOLDER / "two_layers"), tmp_path / "bilm")
+    (tmp_path / "bilm" / "words.index").write_bytes(b"of another program")
+    assert "TensorFlow" not in load_checkpoint(tmp_path / "bilm").format
+
+
+def test_paths_that_tensorflow_takes_for_patterns(tmp_path):
+    folder = tmp_path / "sp ace ünï [x] * 猫"
+    shutil.copytree(FOLDER / "two_layers", folder)
+    same_vectors(load_model(folder), load_model(FOLDER / "two_layers"))
 
 
 def test_there_and_back_by_hdf5(tmp_path):
@@ -138,10 +157,15 @@ def test_what_is_damaged(tmp_path):
     folder = copied("two_layers", tmp_path)
     data = next(folder.glob("*.data-*"))
     whole = data.read_bytes()
-    for change in (lambda: data.write_bytes(whole[:500]), data.unlink):
-        change()
-        with pytest.raises(ValueError, match="no TensorFlow checkpoint, or damaged or cut off"):
-            load_model(folder)
+    data.write_bytes(whole[:500])
+    with pytest.raises(ValueError, match="no TensorFlow checkpoint, or damaged or cut off"):
+        load_model(folder)
+    data.unlink()
+    with pytest.raises(ValueError, match="no TensorFlow checkpoint, or damaged or cut off"):
+        load_model(folder / "model.ckpt-2")
+    with pytest.raises(ValueError, match="must have one HDF5 file of weights. Found: none"):
+        load_model(folder)
+    data.write_bytes(whole)
     (folder / "model.ckpt-2.index").write_bytes(b"nothing")
     with pytest.raises(ValueError, match="no TensorFlow checkpoint, or damaged or cut off"):
         load_model(folder)

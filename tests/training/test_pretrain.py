@@ -25,6 +25,7 @@ from keras_elmo.training import (
     evaluate,
     resume,
 )
+from keras_elmo.training.replicas import Replicas
 from keras_elmo.training.run_files import RunFiles
 from keras_elmo.training.starting_model import new_model
 from keras_elmo.training.training_step import TrainingStep
@@ -423,6 +424,34 @@ def test_bad_text_is_found_before_the_first_step(train, tmp_path, content, sente
     with pytest.raises(ValueError, match=sentence):
         train(tmp_path / "run", TINY.changed(max_steps=None), corpus)
     assert not (tmp_path / "run").exists()
+
+
+def test_what_a_killed_start_left_is_no_obstacle(train, tmp_path):
+    """Its half-made folder, and what of it had its name already; but not what somebody else has put there."""
+    output = tmp_path / "run"
+    for folder in (".run.abc.part", "checkpoints/0", "lost+found"):
+        (output / folder).mkdir(parents=True)
+    (output / "vocab.txt").touch()
+    (output / "mine.txt").touch()
+    with pytest.raises(ValueError, match="exists already. Give another folder."):
+        train(output)
+    (output / "mine.txt").unlink()
+    assert train(output, TINY.changed(max_steps=1)).step == 1
+    with pytest.raises(
+        ValueError, match="exists already. Go on with that run by --resume, or give"
+    ):
+        train(output)
+
+
+def test_a_write_that_fails_in_the_first_process(monkeypatch):
+    """Of several it is an error in all; the others raise one of their own."""
+    replicas = Replicas(tf.distribute.get_strategy())
+    with pytest.raises(OSError, match="No space"):
+        replicas.by_chief(lambda: (_ for _ in ()).throw(OSError("No space")))
+    monkeypatch.setattr(replicas, "is_chief", False)
+    monkeypatch.setattr(replicas, "maximum", lambda value: 1)
+    with pytest.raises(OSError, match="The first process of the run failed: it says why"):
+        replicas.by_chief(lambda: None)
 
 
 def test_empty_validation_text_is_found_before_the_first_step(train, tmp_path):

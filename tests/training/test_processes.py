@@ -135,7 +135,32 @@ def test_one_process_goes_on_with_the_run_of_two(undisturbed, tmp_path):
 
 
 def test_processes_that_do_not_agree(text, tmp_path):
-    codes, said = ends(begun(text, tmp_path / "run", of_second=["--unroll-steps", "5"]))
+    """Also where models of another shape would be made."""
+    words = (text / "vocab.txt").read_text("utf-8")
+    (tmp_path / "more.txt").write_text(words + "more\n", "utf-8")
+    more = ["--vocabulary", str(tmp_path / "more.txt")]
+    codes, said = ends(begun(text, tmp_path / "run", of_second=more))
     assert codes == [2, 2]
     for err in said:
         assert "All processes of a run must have the same configuration, vocabulary and text" in err
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_fails_in_the_first_fails_in_all(text, tmp_path):
+    """The folder is in use already: none of them may think that all is well."""
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "mine.txt").touch()
+    codes, said = ends(begun(text, tmp_path / "run"))
+    assert codes == [2, 2]
+    assert "exists already. Give another folder." in said[0]
+    assert "The first process of the run failed: it says why." in said[1]
+
+
+def test_ctrl_c_while_waiting_for_the_others(text, tmp_path):
+    first, second = begun(text, tmp_path / "run")
+    second.kill()
+    second.communicate()
+    assert first.stderr.readline() == WAITING
+    time.sleep(3)
+    first.send_signal(signal.SIGINT)
+    assert ends([first], timeout=30)[0] == [-signal.SIGINT]
