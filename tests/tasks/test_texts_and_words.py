@@ -105,12 +105,14 @@ def test_dataset():
     inputs = Table({"tokens": texts, "token_words": [np.arange(n) for n in (1, 3, 2)]}, np.ones(3))
     targets = Table({"labels": np.array([5, 6, 7], np.int32)}, np.ones(3))
     weights = np.array([1, 2, 3], np.float32)
-    ((x, y, weight),) = dataset(inputs, targets, weights, 3, shuffle=False)
+    with dataset(inputs, targets, weights, 3, shuffle=False) as batches:
+        ((x, y, weight),) = batches
     assert x["tokens"].numpy().tolist() == [[b"a", b"", b""], [b"a"] * 3, [b"a", b"a", b""]]
     assert x["token_words"].numpy().tolist() == [[0, -1, -1], [0, 1, 2], [0, 1, -1]]
     assert y["labels"].numpy().tolist() == [5, 6, 7]
     assert weight.numpy().tolist() == [1, 2, 3]
-    assert len(dataset(inputs, targets, None, 2, shuffle=True)) == 2
+    with dataset(inputs, targets, None, 2, shuffle=True) as batches:
+        assert len(batches) == 2
 
 
 # === How words are written ===
