@@ -2,8 +2,7 @@
 
 import contextlib
 import os
-import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,14 +27,6 @@ Say = Callable[[str], None]
 
 # With so large a part of the vocabulary in the sample, the full softmax costs no more and is exact.
 _NEARLY_ALL = 0.9
-# What TensorFlow raises when it waits for a process that is no more.
-_LOST = (
-    tf.errors.AbortedError,
-    tf.errors.CancelledError,
-    tf.errors.DeadlineExceededError,
-    tf.errors.InternalError,
-    tf.errors.UnavailableError,
-)
 # What is off by more than this is reported.
 _TOLERANCE = 0.1
 
@@ -103,82 +94,70 @@ def pretrain(
         OSError: If a checkpoint cannot be written; those before it are whole. If another process of the run is lost.
     """
     replicas = _replicas(strategy)
-    with _lost_processes_end_the_run(replicas):
-        return _pretrain(
-            replicas,
-            config,
-            corpus,
-            vocabulary_file,
-            output,
-            validation,
-            start_from,
-            new_vocabulary,
-            *_of_chief(replicas, report, say),
+    report, say = _of_chief(replicas, report, say)
+    with replicas.ended_with_others():
+        replicas.rows(config.batch_size)
+        replicas.by_chief(lambda: RunFiles.check_new(output))
+        tf.config.experimental.enable_op_determinism()
+        vocabulary = Vocabulary.load(vocabulary_file)
+        stream = corpus.stream(config)
+        if validation is not None:
+            _check_has_sentences(validation)
+        counts, num_predictions = _counts(config, corpus, vocabulary, vocabulary_file, say)
+        # Before the model is made: each process makes its own, of the weights of the first.
+        replicas.check_same(
+            config.to_json(), vocabulary.sha256, stream.fingerprint, start_from is None
         )
-
-
-def _pretrain(
-    replicas: Replicas,
-    config: PretrainConfig,
-    corpus: TrainingCorpus,
-    vocabulary_file: AnyPath,
-    output: AnyPath,
-    validation: TrainingCorpus | None,
-    start_from: AnyPath | None,
-    new_vocabulary: bool,
-    report: Report,
-    say: Say,
-) -> PretrainResult:
-    replicas.rows(config.batch_size)
-    replicas.by_chief(lambda: RunFiles.check_new(output))
-    tf.config.experimental.enable_op_determinism()
-    vocabulary = Vocabulary.load(vocabulary_file)
-    stream = corpus.stream(config)
-    if validation is not None:
-        _check_has_sentences(validation)
-    counts, num_predictions = _counts(config, corpus, vocabulary, vocabulary_file, say)
-    # Before the model is made: each process makes its own, of the weights of the first.
-    _check_agreement(replicas, config, vocabulary, stream.fingerprint, start_from is None)
-    if start_from is None:
-        if new_vocabulary:
+        if new_vocabulary and start_from is None:
             raise ValueError("--new-vocabulary must come with --from MODEL.")
         with replicas.strategy.scope():
-            model = new_model(config, vocabulary, counts)
-    else:
-        with replicas.strategy.scope():
-            model, config = model_from(start_from, config, vocabulary, counts, new_vocabulary, say)
-    step = TrainingStep(model, config, replicas.strategy)
-    batches = TrainingStream(
-        stream,
-        vocabulary,
-        config.batch_size,
-        config.unroll_steps,
-        config.max_word_length,
-        config.num_epochs if config.max_steps is None else None,
-    )
-    batches.check()
-    run = {
-        "keras_elmo_version": version("keras-elmo"),
-        "config": config.to_json(),
-        "corpus": corpus.to_json(),
-        "validation": validation and validation.to_json(),
-        "vocabulary_sha256": vocabulary.sha256,
-        "num_predictions": num_predictions,
-        "start_from": start_from and os.path.abspath(start_from),
-    }
-    progress = {"step": 0, "epoch": 0, "position": batches.position, "best": None}
-    arrays = step.arrays()
-
-    def begin() -> None:
-        with RunFiles.made(output, run, vocabulary, counts) as files:
-            files.write_checkpoint(model, arrays, progress, _metadata(corpus))
-
-    replicas.by_chief(begin)
-    files = RunFiles(output)
-    with _locked(files, replicas):
-        return _run(
-            config, files, step, batches, progress, num_predictions, corpus, validation, report, say
+            if start_from is None:
+                model = new_model(config, vocabulary, counts)
+            else:
+                model, config = model_from(
+                    start_from, config, vocabulary, counts, new_vocabulary, say
+                )
+        step = TrainingStep(model, config, replicas.strategy)
+        batches = TrainingStream(
+            stream,
+            vocabulary,
+            config.batch_size,
+            config.unroll_steps,
+            config.max_word_length,
+            config.num_epochs if config.max_steps is None else None,
         )
+        batches.check()
+        run = {
+            "keras_elmo_version": version("keras-elmo"),
+            "config": config.to_json(),
+            "corpus": corpus.to_json(),
+            "validation": validation and validation.to_json(),
+            "vocabulary_sha256": vocabulary.sha256,
+            "num_predictions": num_predictions,
+            "start_from": start_from and os.path.abspath(start_from),
+        }
+        progress = {"step": 0, "epoch": 0, "position": batches.position, "best": None}
+        arrays = step.arrays()
+
+        def begin() -> None:
+            with RunFiles.made(output, run, vocabulary, counts) as files:
+                files.write_checkpoint(model, arrays, progress, _metadata(corpus))
+
+        replicas.by_chief(begin)
+        files = RunFiles(output)
+        with _locked(files, replicas):
+            return _run(
+                config,
+                files,
+                step,
+                batches,
+                progress,
+                num_predictions,
+                corpus,
+                validation,
+                report,
+                say,
+            )
 
 
 def resume(
@@ -212,90 +191,81 @@ def resume(
         OSError: As `pretrain`.
     """
     replicas = _replicas(strategy)
-    with _lost_processes_end_the_run(replicas):
-        return _resume(
-            replicas,
-            output,
-            config,
-            corpus,
-            vocabulary_file,
-            validation,
-            *_of_chief(replicas, report, say),
-        )
-
-
-def _resume(
-    replicas: Replicas,
-    output: AnyPath,
-    config: PretrainConfig | None,
-    corpus: TrainingCorpus | None,
-    vocabulary_file: AnyPath | None,
-    validation: TrainingCorpus | None,
-    report: Report,
-    say: Say,
-) -> PretrainResult:
-    files = RunFiles(output)
-    run = files.read_run()
-    with _locked(files, replicas):
-        before = read_config(files)
-        config = config or before
-        config.check_resumable(before)
-        replicas.rows(config.batch_size)
-        vocabulary, counts = files.read_vocabulary()
-        if vocabulary_file is not None:
-            check_same_vocabulary(Vocabulary.load(vocabulary_file), vocabulary, f"the run {output}")
-        tf.config.experimental.enable_op_determinism()
-        corpus = corpus or read_corpus(run["corpus"])
-        if validation is None and run.get("validation"):
-            validation = read_corpus(run["validation"])
-        if validation is not None:
-            _check_has_sentences(validation)
-        last = files.last_step()
-        progress = files.read_progress(last)
-        _check_agreement(replicas, config, vocabulary, last, progress["position"])
-        batches = TrainingStream(
-            corpus.stream(config),
-            vocabulary,
-            config.batch_size,
-            config.unroll_steps,
-            config.max_word_length,
-            config.num_epochs if config.max_steps is None else None,
-            progress["position"],
-        )
-        num_predictions = run.get("num_predictions")
-        if config.max_steps is None and num_predictions is None:
-            num_predictions = int(_num_predictions(corpus.count(vocabulary), vocabulary))
-        with replicas.strategy.scope():
-            model = BidirectionalLanguageModel.from_preset(
-                files.checkpoint(last), dropout=config.dropout, dtype=config.precision
+    report, say = _of_chief(replicas, report, say)
+    with replicas.ended_with_others():
+        files = RunFiles(output)
+        run = files.read_run()
+        with _locked(files, replicas):
+            before = read_config(files)
+            config = config or before
+            config.check_resumable(before)
+            replicas.rows(config.batch_size)
+            vocabulary, counts = files.read_vocabulary()
+            if vocabulary_file is not None:
+                check_same_vocabulary(
+                    Vocabulary.load(vocabulary_file), vocabulary, f"the run {output}"
+                )
+            tf.config.experimental.enable_op_determinism()
+            corpus = corpus or read_corpus(run["corpus"])
+            if validation is None and run.get("validation"):
+                validation = read_corpus(run["validation"])
+            if validation is not None:
+                _check_has_sentences(validation)
+            last = files.last_step()
+            progress = files.read_progress(last)
+            replicas.check_same(config.to_json(), vocabulary.sha256, last, progress["position"])
+            batches = TrainingStream(
+                corpus.stream(config),
+                vocabulary,
+                config.batch_size,
+                config.unroll_steps,
+                config.max_word_length,
+                config.num_epochs if config.max_steps is None else None,
+                progress["position"],
             )
-        _check_architecture(model, config, files.checkpoint(last))
-        step = TrainingStep(model, config, replicas.strategy)
-        try:
-            step.set_arrays(files.read_arrays(last))
-        except ValueError as error:
-            raise ValueError(
-                f"{files.checkpoint(last)} does not fit the run's configuration: {error}"
-            ) from error
-        run |= {
-            "config": config.to_json(),
-            "corpus": corpus.to_json(),
-            "validation": validation and validation.to_json(),
-            "num_predictions": num_predictions,
-        }
+            num_predictions = run.get("num_predictions")
+            if config.max_steps is None and num_predictions is None:
+                num_predictions = int(_num_predictions(corpus.count(vocabulary), vocabulary))
+            with replicas.strategy.scope():
+                model = BidirectionalLanguageModel.from_preset(
+                    files.checkpoint(last), dropout=config.dropout, dtype=config.precision
+                )
+            _check_architecture(model, config, files.checkpoint(last))
+            step = TrainingStep(model, config, replicas.strategy)
+            try:
+                step.set_arrays(files.read_arrays(last))
+            except ValueError as error:
+                raise ValueError(
+                    f"{files.checkpoint(last)} does not fit the run's configuration: {error}"
+                ) from error
+            run |= {
+                "config": config.to_json(),
+                "corpus": corpus.to_json(),
+                "validation": validation and validation.to_json(),
+                "num_predictions": num_predictions,
+            }
 
-        def begin() -> None:
-            files.go_back_to(last)
-            files.write_run(run)
+            def begin() -> None:
+                files.go_back_to(last)
+                files.write_run(run)
 
-        replicas.by_chief(begin)
-        if config.max_steps is not None and last >= config.max_steps:
-            say(f"The run is at step {last:,} already: {config.max_steps:,} steps are no more.")
-        else:
-            say(f"Going on from step {last:,}.")
-        return _run(
-            config, files, step, batches, progress, num_predictions, corpus, validation, report, say
-        )
+            replicas.by_chief(begin)
+            if config.max_steps is not None and last >= config.max_steps:
+                say(f"The run is at step {last:,} already: {config.max_steps:,} steps are no more.")
+            else:
+                say(f"Going on from step {last:,}.")
+            return _run(
+                config,
+                files,
+                step,
+                batches,
+                progress,
+                num_predictions,
+                corpus,
+                validation,
+                report,
+                say,
+            )
 
 
 def read_config(files: RunFiles) -> PretrainConfig:
@@ -359,32 +329,6 @@ def _of_chief(replicas: Replicas, report: Report, say: Say) -> tuple[Report, Say
 
 def _locked(files: RunFiles, replicas: Replicas) -> contextlib.AbstractContextManager:
     return files.locked() if replicas.is_chief else contextlib.nullcontext()
-
-
-@contextlib.contextmanager
-def _lost_processes_end_the_run(replicas: Replicas) -> Iterator[None]:
-    try:
-        yield
-    except _LOST as error:
-        if replicas.num_workers == 1:
-            raise
-        raise ConnectionError(
-            "Another process of the run has ended, or cannot be reached any more; if it could, it said why. The last "
-            "checkpoint is whole: start all processes again, with --resume."
-        ) from error
-
-
-def _check_agreement(
-    replicas: Replicas, config: PretrainConfig, vocabulary: Vocabulary, *begins_with: Any
-) -> None:
-    """Raises a ValueError, in all processes, if they are not about to train the same model on the same text."""
-    what = repr((config.to_json(), vocabulary.sha256, begins_with))
-    digest = zlib.crc32(what.encode()) >> 1
-    if replicas.maximum(digest) != -replicas.maximum(-digest):
-        raise ValueError(
-            "All processes of a run must have the same configuration, vocabulary and text (files of the same names and "
-            "sizes), and begin at the same checkpoint. Received: different ones."
-        )
 
 
 def _counts(

@@ -1,11 +1,22 @@
 """Replicas: the devices that train together, as the training needs them."""
 
-from collections.abc import Callable, Sequence
+import contextlib
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from keras_elmo.training.optimizers import Gradient, merge_duplicate_rows
+
+# What TensorFlow raises when it waits for a process that is no more.
+_LOST = (
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+    tf.errors.InternalError,
+    tf.errors.UnavailableError,
+)
 
 
 class Replicas:
@@ -89,6 +100,32 @@ class Replicas:
                 error = caught
         if self.maximum(int(error is not None)):
             raise error or OSError("The first process of the run failed: it says why.")
+
+    def check_same(self, *what: Any) -> None:
+        """Raises a ValueError, in all processes, unless all say the same of what they are about to train."""
+        digest = zlib.crc32(repr(what).encode()) >> 1
+        if self.maximum(digest) != -self.maximum(-digest):
+            raise ValueError(
+                "All processes of a run must have the same configuration, vocabulary and text (files of the same names "
+                "and sizes), and begin at the same checkpoint. Received: different ones."
+            )
+
+    @contextlib.contextmanager
+    def ended_with_others(self) -> Iterator[None]:
+        """Turns what TensorFlow raises when it has lost a process into one sentence.
+
+        Raises:
+            ConnectionError: If another process has ended, or is out of reach.
+        """
+        try:
+            yield
+        except _LOST as error:
+            if self.num_workers == 1:
+                raise
+            raise ConnectionError(
+                "Another process of the run has ended, or cannot be reached any more; if it could, it said why. The "
+                "last checkpoint is whole: start all processes again, with --resume."
+            ) from error
 
 
 def mean_of_replicas(gradients: Sequence[Gradient]) -> list[Gradient]:
