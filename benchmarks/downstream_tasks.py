@@ -162,7 +162,12 @@ def read_subjectivity(folder):
 
 def first_and_last(read):
     """Training and test of a reader that has the development part between."""
-    return lambda folder: (read(folder)[0], read(folder)[-1])
+
+    def first_and_last_of(folder):
+        first, *_, last = read(folder)
+        return first, last
+
+    return first_and_last_of
 
 
 TAGS = {"head": keras_elmo.TokenClassifier}
