@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "examples"))
 
 import chinese
 import entailment
