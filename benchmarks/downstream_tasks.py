@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 sys.path.append(str(Path(__file__).resolve().parents[1] / "examples"))
 
 import chinese
@@ -22,6 +20,14 @@ import pos_tagging
 import question_answering
 import semantic_roles
 import sentiment
+from downstream_heads import FROZEN, TUNED, run_head
+from downstream_others import (
+    bleu_counts,
+    read_senses,
+    read_translations,
+    run_senses,
+    run_translation,
+)
 
 import keras_elmo
 from keras_elmo.corpus import read_columns
@@ -38,27 +44,33 @@ class Task:
         name: Of the row.
         folder: Of its data.
         read: From the folder to the training and the test examples, pairs of what is given and what is right.
-        head: Class of the head.
+        head: Class of the head, if there is one.
         count: From what is given, what is right and what was answered, for one example, to numbers that are summed up.
-        score: From the sums of these numbers over all test examples to the measure, from 0 to 1.
-        measure: What it is called.
+        measures: What is made of the sums, see `downstream.MEASURES`.
         model: The preset.
         epochs: How often the training examples are gone through.
         arguments: Of the head.
-        tuned: Whether the biLM is fine-tuned on it, too.
+        max_examples: How many examples it is trained on at most.
+        run: From the task, examples for training and for the test, and a column to what was counted.
+        columns: What the table has of it.
+        max_seeds: How many runs differ: 1 where nothing is left to chance.
+        baseline: Name of a model that always answers the same, and its answer.
     """
 
     name: str
     folder: str
-    read: Callable[[Path], tuple[list, list]]
+    read: Callable[[Path], tuple[Sequence, Sequence]]
     head: Any
-    count: Callable[[Any, Any, Any], Sequence[float]]
-    score: Callable[[np.ndarray], float]
-    measure: str = "accuracy"
+    count: Callable[[Any, Any, Any], Sequence[float]] | None
+    measures: Sequence[str] = ("accuracy",)
     model: str = ENGLISH
     epochs: int = 5
     arguments: tuple[tuple[str, Any], ...] = ()
-    tuned: bool = False
+    max_examples: int = 20_000
+    run: Callable[..., dict[str, Any]] = run_head
+    columns: Sequence[str] = FROZEN
+    max_seeds: int | None = None
+    baseline: tuple[str, str] | None = None
 
 
 # === What is counted ===
@@ -103,16 +115,6 @@ def answers_right(given, right, answer):
     """Of a question: exact match, F1, whether it has no answer, and 1."""
     scores = answer_scores([answer], [[one["text"] for one in right]])
     return scores["exact_match"], scores["f1"], float(not right), 1
-
-
-def ratio(sums):
-    """The first number over the last."""
-    return sums[0] / max(sums[-1], 1)
-
-
-def f1(sums):
-    """F1 of numbers as `spans_right` gives them."""
-    return 2 * sums[0] / max(sums[1] + sums[2], 1)
 
 
 # === Data ===
@@ -170,33 +172,30 @@ def first_and_last(read):
     return first_and_last_of
 
 
-TAGS = {"head": keras_elmo.TokenClassifier}
-ENTITIES = TAGS | {
+TAGS = {"head": keras_elmo.TokenClassifier, "count": words_right}
+ENTITIES = {
+    "head": keras_elmo.TokenClassifier,
     "count": spans_right,
-    "score": f1,
-    "measure": "F1",
+    "measures": ["F1"],
     "epochs": 8,
     "arguments": (("decoder", "crf"),),
 }
-TEXTS = {"head": keras_elmo.TextClassifier, "count": is_right, "score": ratio, "epochs": 6}
+TEXTS = {"head": keras_elmo.TextClassifier, "count": is_right, "epochs": 6}
+TUNED_TOO = {"columns": FROZEN + TUNED}
 
 TASKS = [
     Task(
         "part of speech, English",
         "pos_ud_english_ewt",
         read_pos_english,
-        count=words_right,
-        score=ratio,
         epochs=3,
-        tuned=True,
         **TAGS,
+        **TUNED_TOO,
     ),
     Task(
         "part of speech, Chinese",
         "pos_ud_chinese_gsdsimp",
         read_pos_chinese,
-        count=words_right,
-        score=ratio,
         model=CHINESE,
         epochs=15,
         **TAGS,
@@ -205,8 +204,8 @@ TASKS = [
         "entities, WNUT-17",
         "ner_wnut17",
         first_and_last(named_entities.read),
-        tuned=True,
         **ENTITIES,
+        **TUNED_TOO,
     ),
     Task("entities, wikigold", "ner_wikigold", read_wikigold, **ENTITIES | {"epochs": 12}),
     Task(
@@ -222,16 +221,27 @@ TASKS = [
         semantic_roles.read,
         keras_elmo.SemanticRoleLabeller,
         roles_right,
-        f1,
-        measure="F1",
+        ["F1"],
         epochs=4,
+        max_examples=10_000,
+    ),
+    Task(
+        "word senses",
+        "wsd_semcor_masc",
+        read_senses,
+        None,
+        None,
+        ["F1"],
+        run=run_senses,
+        columns=["layer 0", "top", "mix"],
+        max_seeds=1,
     ),
     Task(
         "sentiment, MR",
         "sentiment_mr_sentence_polarity",
         lambda folder: sentiment.split(sentiment.read(folder)),
-        tuned=True,
         **TEXTS,
+        **TUNED_TOO,
     ),
     Task("subjectivity", "subjectivity", read_subjectivity, **TEXTS),
     Task(
@@ -242,9 +252,18 @@ TASKS = [
         ),
         keras_elmo.PairClassifier,
         is_right,
-        ratio,
         epochs=8,
         arguments=(("tokenizer", "whitespace"),),
+        baseline=("always the most frequent label", "entailment"),
+    ),
+    Task(
+        "translation, English-French",
+        "mt_tatoeba_en_fr",
+        read_translations,
+        None,
+        bleu_counts,
+        ["BLEU"],
+        run=run_translation,
     ),
     Task(
         "questions, SQuAD 2",
@@ -254,8 +273,10 @@ TASKS = [
         ),
         keras_elmo.SpanSelector,
         answers_right,
-        ratio,
-        measure="exact match",
+        ["exact match", "F1 of answers"],
         epochs=4,
+        arguments=(("hidden_units", 64),),
+        max_examples=3_000,
+        baseline=("always no answer", ""),
     ),
 ]
