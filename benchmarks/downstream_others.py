@@ -129,8 +129,9 @@ def with_word_vectors(num_words, vocabulary_size):
 def mix_of(model):
     """What the mix of the layers learned."""
     [mix] = [layer for layer in model._flatten_layers() if isinstance(layer, keras_elmo.ScalarMix)]
-    weights = ops.softmax(mix.scalar_weights)
-    return {"layer_weights": weights.numpy().tolist(), "gamma": float(mix.gamma)}
+    # Keras warns of a softmax of one value.
+    weights = np.exp(mix.scalar_weights.numpy())
+    return {"layer_weights": (weights / weights.sum()).tolist(), "gamma": float(mix.gamma)}
 
 
 def bleu_counts(given, right, answer):

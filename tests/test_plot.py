@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from keras_elmo import plot
-from keras_elmo.plot import plot_perplexity, plot_token_similarity
+from keras_elmo.plot import plot_layer_weights, plot_perplexity, plot_token_similarity
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib not installed (extra `plot`)")
 
@@ -239,3 +239,24 @@ def test_a_log_without_validations(tmp_path):
     with pytest.raises(OSError, match="none.jsonl"):
         plot_perplexity(tmp_path / "none.jsonl", tmp_path / "curve.png")
     assert os.listdir(tmp_path) == ["log.jsonl"]
+
+
+# --- the weights of the layers ---
+
+
+def test_layer_weights(tmp_path, figures):
+    plot_layer_weights({"tags, $x_": [0.6, 0.3, 0.1], "roles": [0.2, 0.8]}, tmp_path / "mix.png")
+    axis = figures[0].axes[0]
+    assert [text.get_text() for text in axis.texts] == ["0.60", "0.30", "0.10", "0.20", "0.80"]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["tags, $x_", "roles"]
+    assert [label.get_text() for label in axis.get_xticklabels()] == [
+        "characters",
+        "LSTM 1",
+        "LSTM 2",
+    ]
+
+
+@pytest.mark.parametrize("weights", [{}, {"tags": []}])
+def test_no_layer_weights(tmp_path, weights):
+    with pytest.raises(ValueError, match="the layers' weights of a task at least. Received: none"):
+        plot_layer_weights(weights, tmp_path / "mix.png")

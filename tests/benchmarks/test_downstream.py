@@ -1,16 +1,24 @@
 """The table of tasks: what is counted, and what is made of it."""
 
+import collections
+import contextlib
+import dataclasses
+import itertools
 import json
 
 import keras
 import numpy as np
 import pytest
+import sacrebleu
 
 if keras.backend.backend() != "tensorflow":
     pytest.skip("heads need TensorFlow", allow_module_level=True)
 
 import downstream
+import downstream_others
 import downstream_tasks
+import nearest_sense
+import translation
 from downstream_tasks import Task
 
 import keras_elmo
@@ -26,7 +34,6 @@ TAGGING = Task(
     lambda folder: (SENTENCES, SENTENCES[:2]),
     keras_elmo.TokenClassifier,
     downstream_tasks.words_right,
-    downstream_tasks.ratio,
     epochs=1,
     arguments=(("lstm_units", 4),),
 )
@@ -52,12 +59,32 @@ def test_f1_is_that_of_the_heads():
     counts = [
         downstream_tasks.spans_right(None, a, b) for a, b in zip(true, predicted, strict=True)
     ]
-    assert downstream_tasks.f1(np.sum(counts, axis=0)) == pytest.approx(
-        entity_scores(true, predicted)["f1"]
+    assert downstream.score_of(counts, "F1") == pytest.approx(
+        100 * entity_scores(true, predicted)["f1"]
     )
-    assert downstream.score_of(np.sum(counts, axis=0)[None])[0] == pytest.approx(
-        downstream_tasks.f1(np.sum(counts, axis=0))
-    )
+
+
+def test_bleu_is_that_of_the_corpus():
+    references = [
+        ["le chat est là .", "le chat est ici ."],
+        ["un chien mange"],
+        ["oui , merci bien"],
+    ]
+    answers = ["le chat est ici", "un chien dort", "oui"]
+    counts = [
+        downstream_others.bleu_counts(None, right, answer)
+        for right, answer in zip(references, answers, strict=True)
+    ]
+    # sacreBLEU wants all first references, then all second ones.
+    corpus = sacrebleu.corpus_bleu(answers, list(itertools.zip_longest(*references)))
+    assert downstream.score_of(counts, "BLEU") == pytest.approx(corpus.score)
+    assert downstream.bleu(np.array([np.sum(counts, axis=0)] * 2)).shape == (2,)
+
+
+def test_the_measures_of_answers():
+    counts = [[1, 1, 0, 1], [0, 0.5, 0, 1]]
+    assert downstream.score_of(counts, "exact match") == 50
+    assert downstream.score_of(counts, "F1 of answers") == 75
 
 
 def test_runs_are_made_once_and_make_a_table(tmp_path, monkeypatch, capsys):
@@ -67,7 +94,8 @@ def test_runs_are_made_once_and_make_a_table(tmp_path, monkeypatch, capsys):
     files = sorted((tmp_path / "out").glob("*.json"))
     assert len(files) == 6
     lines = capsys.readouterr().out.splitlines()
-    assert [cell for cell in lines if cell.startswith("| tagging (accuracy) |")]
+    assert [cell for cell in lines if cell.startswith("| tagging | accuracy |")]
+    assert lines[-1].startswith("6 runs, 0.0 hours, ")
     found = {(r["column"], r["seed"]): r for r in map(json.loads, (f.read_text() for f in files))}
     assert found["words", 0]["gamma"] == 0
     assert found["layer 0", 0]["layer_weights"] == [1, 0, 0]
@@ -77,19 +105,88 @@ def test_runs_are_made_once_and_make_a_table(tmp_path, monkeypatch, capsys):
     assert weights != [pytest.approx(1 / 3)] * 3
     assert np.sum(found["mix", 0]["counts"], axis=0)[1] == 6
     # Again: nothing is made.
-    monkeypatch.setattr(downstream, "run", None)
+    monkeypatch.setattr(downstream, "vectors_once", None)
     downstream.main([*arguments, "--columns", "words"])
-    downstream.main(["--report", "--output", str(tmp_path / "out")])
+    picture = tmp_path / "weights.png"
+    downstream.main(["--report", "--output", str(tmp_path / "out"), "--plot", str(picture)])
+    assert picture.stat().st_size > 1000
+
+
+def test_a_part_of_the_examples_makes_a_second_table(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(downstream_tasks, "TASKS", [TAGGING])
+    monkeypatch.setattr(downstream, "vectors_once", contextlib.nullcontext)
+    seen = []
+
+    def run(task, train, test, column):
+        seen.append(len(train))
+        return {"counts": [[len(train), 3]]}
+
+    task = dataclasses.replace(TAGGING, run=run, max_examples=2, baseline=("always N", ["N"] * 3))
+    task = dataclasses.replace(
+        task, count=lambda given, right, answer: (right.count("N"), len(right))
+    )
+    monkeypatch.setattr(downstream_tasks, "TASKS", [task])
+    for part in ("0.34", "1"):
+        downstream.main(
+            ["--data", str(tmp_path), "--output", str(tmp_path), "--part", part, "--columns", "mix"]
+        )
+    assert seen == [1] * 3 + [2] * 3
+    out = capsys.readouterr().out
+    assert "| *always N* | accuracy | 33.3 |" in out
+    assert "| tagging | accuracy | 1 |  |  |  | 33.3 ± 0.0 |" in out
+    assert "| tagging | accuracy | 2 |  |  |  | 66.7 ± 0.0 |" in out
+
+
+def test_the_nearest_sense(tmp_path, monkeypatch):
+    """One word is right in every layer, one in the upper layers alone, and of one nothing is known."""
+    Occurrence = collections.namedtuple("Occurrence", "lemma sense")
+    river, money = (Occurrence("bank", sense) for sense in ("river", "money"))
+    vectors = {
+        "training": [
+            (river, [[1, 0], [1, 0], [0, 1], [1, 0]]),
+            (money, [[1, 1], [0, 1], [1, 0], [0, 1]]),
+            (money, [[1, 1], [0, 1], [1, 0], [0, 1]]),
+        ],
+        "test": [
+            (river, [[1, 0], [1, 0], [0, 1], [1, 0]]),
+            (money, [[1, 0], [0, 1], [1, 0], [0, 1]]),
+            (Occurrence("bat", "animal"), [[1, 0]] * 4),
+        ],
+    }
+    monkeypatch.setattr(keras_elmo, "Embedder", lambda model: None)
+    monkeypatch.setattr(nearest_sense, "read_tagged", lambda archive: archive)
+    monkeypatch.setattr(
+        nearest_sense,
+        "occurrence_vectors",
+        lambda embedder, archive: ((o, np.float32(v)) for o, v in vectors[archive]),
+    )
+    [task] = [task for task in downstream_tasks.TASKS if task.name == "word senses"]
+    found = {c: downstream_others.run_senses(task, ["training"], ["test"], c) for c in task.columns}
+    assert found["layer 0"]["counts"] == [[1, 1, 1], [0, 1, 1], [0, 0, 1]]
+    assert found["top"]["counts"] == found["mix"]["counts"] == [[1, 1, 1], [1, 1, 1], [0, 0, 1]]
+    assert found["mix"]["baseline"][1] == [[0, 1, 1], [1, 1, 1], [0, 0, 1]]
+
+
+@pytest.mark.parametrize("column", ["words", "layer 0", "mix"])
+def test_translation(column):
+    [task] = [task for task in downstream_tasks.TASKS if task.name.startswith("translation")]
+    pairs = [(english, french) for english, all in translation.SMOKE.items() for french in all]
+    task = dataclasses.replace(task, epochs=1)
+    result = downstream_others.run_translation(
+        task, pairs * 2, list(translation.SMOKE.items())[:2], column
+    )
+    assert len(result["layer_weights"]) == (3 if column == "mix" else 1)
+    assert np.shape(result["counts"]) == (2, 10)
 
 
 def test_the_bootstrap():
     """The same answers are never better; better ones in every example always are."""
     random = np.random.default_rng(0)
     base = {"counts": [[int(v), 1] for v in random.integers(2, size=200)]}
-    assert downstream.not_above([base], [base]) == 1
+    assert downstream.not_above([base], [base], "accuracy") == "1.0000"
     better = {"counts": [[1, 1]] * 200}
-    assert downstream.not_above([better], [base]) == 0
+    assert downstream.not_above([better], [base], "accuracy") == "0.0000"
     slightly = {"counts": [list(row) for row in base["counts"]]}
     slightly["counts"][0] = [1 - slightly["counts"][0][0], 1]
-    assert 0.3 < downstream.not_above([slightly], [base]) <= 1
-    assert downstream.not_above([], [base]) is None
+    assert 0.3 < float(downstream.not_above([slightly], [base], "accuracy")) <= 1
+    assert downstream.not_above([], [base], "accuracy") == ""
