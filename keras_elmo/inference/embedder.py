@@ -11,14 +11,11 @@ import numpy as np
 import tensorflow as tf
 
 from keras_elmo import presets
-from keras_elmo.character_ids import (
-    BEGIN_OF_SENTENCE_WORD,
-    END_OF_SENTENCE_WORD,
-    character_ids,
-    word_character_ids,
-)
 from keras_elmo.checkpoints import load_checkpoint
+from keras_elmo.inference.word_vectors import WordVectors
+from keras_elmo.layers import without_shortcuts
 from keras_elmo.layers.checks import check_choice, check_positive_integer
+from keras_elmo.layers.shortcuts import check_shortcuts
 from keras_elmo.models import ElmoModel
 from keras_elmo.text import tokenize_sentences
 from keras_elmo.text.tokenizer import check_tokenizer
@@ -57,6 +54,8 @@ class Embedder:
         batch_tokens: Tokens per batch at most, padding included. Defaults to 2048.
         precision: "float32" (default), or "bfloat16" for faster, rougher arithmetic where the processor has it. The
             result is float32 either way. A model that is given keeps its own.
+        without: Names of exact shortcuts that are not taken, to see that they are exact and what they are worth, see
+            `keras_elmo.layers.SHORTCUTS`. Defaults to none.
 
     Attributes:
         model: The `ElmoModel`.
@@ -81,8 +80,10 @@ class Embedder:
         tokenizer: str | None = None,
         batch_tokens: int = 2048,
         precision: str = "float32",
+        without: Sequence[str] = (),
     ):
         check_choice("layers", layers, LAYERS)
+        check_shortcuts(without)
         check_choice("precision", precision, tuple(PRECISIONS))
         check_positive_integer("batch_tokens", batch_tokens)
         if tokenizer is not None:
@@ -116,6 +117,8 @@ class Embedder:
         self.num_words = 0
         self.num_cut_words = 0
         self.cut_words: list[str] = []
+        self._without = tuple(without)
+        self._words = WordVectors(model, self._without)
         self._compile()
 
     def embed(self, sentences: Iterable[Sentence]) -> Iterator[np.ndarray]:
@@ -151,11 +154,15 @@ class Embedder:
         tokenized = self._tokenized(sentences)
         while window := self._window(tokenized):
             arrays: list[np.ndarray] = [np.empty(0)] * len(window)
+            table, places = self._words.look_up([self._short(tokens) for tokens in window])
             for batch in self._batches(window):
-                tokens = [window[i] for i in batch]
-                for i, array in zip(batch, self._embed_batch(tokens), strict=True):
-                    arrays[i] = array
-                on_batch(len(batch), sum(map(len, tokens)))
+                if len(window[batch[0]]) > self.batch_tokens:
+                    arrays[batch[0]] = self._embed_long(window[batch[0]])
+                else:
+                    found = self._embed_batch(table, [places[i] for i in batch])
+                    for i, array in zip(batch, found, strict=True):
+                        arrays[i] = array
+                on_batch(len(batch), sum(len(window[i]) for i in batch))
             self._count_cut_words(window)
             yield window, arrays
 
@@ -193,10 +200,15 @@ class Embedder:
     def _batches(self, window: list[Sequence[str]]) -> Iterator[list[int]]:
         """Places of sentences of like length, longest first, so many that the padded batch keeps the budget."""
         batch: list[int] = []
-        for i in sorted(range(len(window)), key=lambda i: len(window[i]), reverse=True):
-            if batch and (len(batch) + 1) * max(len(window[batch[0]]), 1) > self.batch_tokens:
+        order: Iterable[int] = range(len(window))
+        if "sorted_sentences" not in self._without:
+            order = sorted(order, key=lambda i: len(window[i]), reverse=True)
+        longest = 1
+        for i in order:
+            longest = max(longest, len(window[i]))
+            if batch and (len(batch) + 1) * longest > self.batch_tokens:
                 yield batch
-                batch = []
+                batch, longest = [], max(1, len(window[i]))
             batch.append(i)
         if batch:
             yield batch
@@ -215,7 +227,7 @@ class Embedder:
     # --- batches to vectors ---
 
     def _compile(self) -> None:
-        model, width = self.model, self.model.max_word_length
+        model = self.model
 
         def select(layer_outputs: list) -> tf.Tensor:
             if self.layers == "mix":
@@ -234,45 +246,51 @@ class Embedder:
             ]
 
         forward, backward = model.bilm.forward_stack, model.bilm.backward_stack
-        ids = tf.TensorSpec((None, None, width), tf.int32)
-        piece = tf.TensorSpec((1, None, width), tf.int32)
+        dim = model.projection_dim
+        vectors = tf.TensorSpec((None, None, dim), tf.float32)
+        piece = tf.TensorSpec((1, None, dim), tf.float32)
+        mask = tf.TensorSpec((None, None), tf.bool)
 
-        @tf.function(input_signature=[ids])
-        def embed_batch(ids):
-            vectors = model.token_encoder(ids)
-            if self.layers == "word":
-                return tf.cast(vectors, tf.float32)
-            return select(model.bilm(vectors))
+        @tf.function(input_signature=[vectors, mask])
+        def embed_batch(vectors, mask):
+            with without_shortcuts(self._without):
+                return select(model.bilm(tf.cast(vectors, model.compute_dtype), mask=mask))
 
         @tf.function(input_signature=[piece, state_signature(backward)])
-        def read_backward(ids, state):
-            vectors = tf.reverse(model.encoder(ids), [1])
+        def read_backward(vectors, state):
+            vectors = tf.reverse(tf.cast(vectors, model.compute_dtype), [1])
             return backward(vectors, initial_state=state, return_state=True)[1]
 
         @tf.function(input_signature=[piece, state_signature(forward), state_signature(backward)])
-        def embed_piece(ids, forward_state, backward_state):
+        def embed_piece(vectors, forward_state, backward_state):
             layer_outputs, (forward_state, _) = model.bilm(
-                model.encoder(ids),
+                tf.cast(vectors, model.compute_dtype),
                 initial_state=(forward_state, backward_state),
                 return_state=True,
             )
             return select(layer_outputs), forward_state
 
-        self._embed_ids = embed_batch
+        self._run_batch = embed_batch
         self._read_backward = read_backward
         self._embed_piece = embed_piece
 
-    def _embed_batch(self, sentences: list[Sequence[str]]) -> list[np.ndarray]:
-        if len(sentences) == 1 and len(sentences[0]) > self.batch_tokens:
-            return [self._embed_long(sentences[0])]
-        if not any(sentences):
-            return [np.zeros(self.shape(0), np.float32) for _ in sentences]
-        ids = character_ids(sentences, self.model.max_word_length)
-        vectors = self._embed_ids(ids).numpy()
+    def _short(self, tokens: Sequence[str]) -> Sequence[str]:
+        """The sentence, unless it is read in pieces."""
+        return () if len(tokens) > self.batch_tokens else tokens
+
+    def _embed_batch(self, table: np.ndarray, places: list[np.ndarray]) -> list[np.ndarray]:
+        if self.layers == "word":
+            return [table[row[1:-1]] for row in places]
+        if all(len(row) == 2 for row in places):
+            return [np.zeros(self.shape(0), np.float32) for _ in places]
+        padded = np.zeros((len(places), max(map(len, places))), np.int32)
+        for row, found in zip(padded, places, strict=True):
+            row[: len(found)] = found
+        vectors = self._run_batch(table[padded], padded > 0).numpy()
         # Cut off <S>, padding and </S>; copied, for a view would keep the whole batch in memory.
         return [
-            rows[..., 1 : 1 + len(tokens), :].copy()
-            for rows, tokens in zip(vectors, sentences, strict=True)
+            rows[..., 1 : len(found) - 1, :].copy()
+            for rows, found in zip(vectors, places, strict=True)
         ]
 
     def _embed_long(self, tokens: Sequence[str]) -> np.ndarray:
@@ -284,10 +302,15 @@ class Embedder:
             )
         starts = range(0, len(tokens), self.batch_tokens)
         result = _Rows(self.shape(len(tokens)))
+
+        def add(vectors: np.ndarray, start: int) -> None:
+            first = 1 if start == 0 else 0  # behind <S>
+            count = min(self.batch_tokens, len(tokens) - start)
+            result.add(vectors[..., first : first + count, :])
+
         if self.layers == "word":
             for start in starts:
-                [rows] = self._embed_batch([tokens[start : start + self.batch_tokens]])
-                result.add(rows)
+                add(self._piece(tokens, start)[0], start)
             return result.array()
 
         backward_states = [self._zero_state(self.model.bilm.backward_stack)]
@@ -300,21 +323,14 @@ class Embedder:
             vectors, forward_state = self._embed_piece(
                 self._piece(tokens, start), forward_state, backward_states.pop()
             )
-            first = 1 if start == 0 else 0
-            count = min(self.batch_tokens, len(tokens) - start)
-            result.add(vectors.numpy()[0][..., first : first + count, :])
+            add(vectors.numpy()[0], start)
         return result.array()
 
     def _piece(self, tokens: Sequence[str], start: int) -> np.ndarray:
-        """Character ids of `batch_tokens` tokens; the first piece has `<S>` in front, the last `</S>` behind."""
-        width = self.model.max_word_length
+        """The vectors of `batch_tokens` tokens; with the first piece goes `<S>`, with the last `</S>`."""
         end = start + self.batch_tokens
-        parts = [character_ids([tokens[start:end]], width)]
-        if start == 0:
-            parts.insert(0, word_character_ids(BEGIN_OF_SENTENCE_WORD, width)[None, None])
-        if end >= len(tokens):
-            parts.append(word_character_ids(END_OF_SENTENCE_WORD, width)[None, None])
-        return np.concatenate(parts, axis=1)
+        table, [places] = self._words.look_up([tokens[start:end]])
+        return table[places[start > 0 : len(places) - (end < len(tokens))]][None]
 
     def _zero_state(self, stack) -> list:
         return [

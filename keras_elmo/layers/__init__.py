@@ -14,4 +14,6 @@ from keras_elmo.layers.sentence_boundaries import (
     RemoveSentenceBoundaries as RemoveSentenceBoundaries,
 )
 from keras_elmo.layers.sentence_mean import SentenceMean as SentenceMean
+from keras_elmo.layers.shortcuts import SHORTCUTS as SHORTCUTS
+from keras_elmo.layers.shortcuts import without_shortcuts as without_shortcuts
 from keras_elmo.layers.token_embedding import TokenEmbedding as TokenEmbedding

@@ -103,22 +103,20 @@ class BiLMStack(MaskedLayer):
         self._check_input(token_embeddings.shape)
         mask = self._mask_or_that_of(mask, token_embeddings)
         forward_state, backward_state = (None, None) if initial_state is None else initial_state
-        forward, forward_state = self.forward_stack(
-            token_embeddings,
-            mask=mask,
-            initial_state=forward_state,
-            return_state=True,
-            training=training,
+        options = {"return_state": return_state, "training": training}
+        forward = self.forward_stack(
+            token_embeddings, mask=mask, initial_state=forward_state, **options
         )
         # Padding does not move a state, so that turning the whole row around is enough: no sentence needs to be
         # turned around on its own length.
-        backward, backward_state = self.backward_stack(
+        backward = self.backward_stack(
             ops.flip(token_embeddings, axis=1),
             mask=None if mask is None else ops.flip(mask, axis=1),
             initial_state=backward_state,
-            return_state=True,
-            training=training,
+            **options,
         )
+        if return_state:
+            (forward, forward_state), (backward, backward_state) = forward, backward
         token_embeddings = zero_where_masked(token_embeddings, mask)
         layer_outputs = [ops.concatenate([token_embeddings, token_embeddings], axis=-1)]
         for ahead, back in zip(forward, backward, strict=True):

@@ -16,6 +16,7 @@ from keras_elmo.layers.checks import (
 )
 from keras_elmo.layers.highway import Highway
 from keras_elmo.layers.masked_layer import zero_where_masked
+from keras_elmo.layers.shortcuts import takes_shortcut
 
 ORIGINAL_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 # A word of the shortest fourth needs a third of the columns of the longest one.
@@ -167,6 +168,8 @@ class CharCNNEncoder(keras.layers.Layer):
         words = ops.reshape(character_ids, (-1, max_word_length))
         if keras.backend.backend() == "jax":
             vectors = self._transform(self._features(words))
+        elif not takes_shortcut("distinct_words"):
+            vectors = self._encode(words, num_groups=1)
         else:
             # One row of zeros more: an empty batch has a maximum as well.
             words = ops.pad(words, [[0, 1], [0, 0]])
@@ -179,7 +182,7 @@ class CharCNNEncoder(keras.layers.Layer):
 
     def _encode(self, words, num_groups):
         """Words of about the same length together, so that short ones are not as wide as the longest."""
-        if self.num_characters != NUM_CHARACTERS:
+        if self.num_characters != NUM_CHARACTERS or not takes_shortcut("trimmed_words"):
             return self._transform(self._features(words))
         if num_groups == 1:
             return self._transform(self._features(self._trim(words)))

@@ -6,9 +6,10 @@ import keras
 from keras import ops
 
 from keras_elmo.layers.checks import check_positive_integer, check_rank
-from keras_elmo.layers.masked_layer import MaskedLayer
+from keras_elmo.layers.masked_layer import MaskedLayer, zero_where_masked
 from keras_elmo.layers.projected_lstm_cell import ProjectedLSTMCell
 from keras_elmo.layers.projected_lstm_layer import has_own_gradient, projected_lstm_layer
+from keras_elmo.layers.shortcuts import takes_shortcut
 
 # Outside of training the inputs' part of the gates is computed for all steps at once as long as it has no more
 # values than this (256 MiB in float32).
@@ -130,6 +131,12 @@ class LSTMStack(MaskedLayer):
     ):
         check_rank("The input of an LSTM stack", inputs.shape, 3, "(batch, num_tokens, input_dim)")
         mask = self._mask_or_that_of(mask, inputs)
+        # The states of the last step are what is asked for only where each step of a row keeps or changes them.
+        aligned = mask is not None and not return_state and takes_shortcut("tokens_first")
+        if aligned:
+            steps_mask, mask = mask, None
+            order, order_back = _tokens_first(steps_mask)
+            inputs = _take_steps(inputs, order)
         if initial_state is None:
             initial_state = [None] * self.num_layers
         if len(initial_state) != self.num_layers:
@@ -147,6 +154,10 @@ class LSTMStack(MaskedLayer):
             outputs.append(output)
             states.append(state)
             inputs = output
+        if aligned:
+            outputs = [
+                zero_where_masked(_take_steps(output, order_back), steps_mask) for output in outputs
+            ]
         return (outputs, states) if return_state else outputs
 
     def _run(self, cell, inputs, mask, initial_state, training):
@@ -163,6 +174,8 @@ class LSTMStack(MaskedLayer):
             return rnn(inputs, initial_state=initial_state, mask=mask)
 
         def all_gates_first():
+            if mask is None:
+                return _scan(cell, inputs, initial_state)
             return loop(cell.input_gates(inputs), cell.step)
 
         def gates_in_the_loop():
@@ -172,6 +185,8 @@ class LSTMStack(MaskedLayer):
             if mask is None and has_own_gradient():
                 return projected_lstm_layer(cell, inputs, initial_state)
             return all_gates_first()
+        if not takes_shortcut("gates_first"):
+            return gates_in_the_loop()
         batch, num_tokens = ops.shape(inputs)[:2]
         fits = batch * num_tokens <= MAX_GATE_VALUES // (4 * cell.units)
         if isinstance(fits, bool):
@@ -206,3 +221,38 @@ class LSTMStack(MaskedLayer):
             "projection_clip": self.projection_clip,
             "use_skip_connections": self.use_skip_connections,
         }
+
+
+def _scan(cell, inputs, initial_state):
+    """The outputs (batch, num_tokens, output_size), the last output and the last memory, without padding."""
+    if initial_state is None:
+        initial_state = [ops.zeros((ops.shape(inputs)[0], size)) for size in cell.state_size]
+    states = tuple(ops.cast(state, cell.compute_dtype) for state in initial_state)
+    # The axis of the steps comes first, and of the inputs, which are much smaller than the gates.
+    gates = cell.input_gates(ops.transpose(inputs, (1, 0, 2)))
+
+    def step(states, gates):
+        _, states = cell.step(gates, states)
+        # Keras' scan wants what a step gives in the form of what it carries on.
+        return tuple(states), tuple(states)
+
+    (output, memory), (outputs, _) = ops.scan(step, states, gates)
+    return ops.transpose(outputs, (1, 0, 2)), output, memory
+
+
+def _tokens_first(mask):
+    """Places in the flattened rows that bring the tokens of each row to its front, and those that bring them back.
+
+    Where padding comes last it moves no state of a token, and no step has to look at a mask.
+    """
+    batch, num_tokens = ops.shape(mask)
+    places = ops.arange(num_tokens)
+    order = ops.argsort(ops.where(mask, places, places + num_tokens), axis=1)
+    starts = ops.arange(batch)[:, None] * num_tokens
+    return order + starts, ops.argsort(order, axis=1) + starts
+
+
+def _take_steps(values, places):
+    """The steps of (batch, num_tokens, dim) at the places of `_tokens_first`."""
+    flat = ops.reshape(values, (-1, values.shape[-1]))
+    return ops.reshape(ops.take(flat, places, axis=0), ops.shape(values))

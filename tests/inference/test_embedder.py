@@ -269,13 +269,13 @@ def test_shapes_are_not_traced_anew(load):
     list(embedder.embed(random_sentences([3, 9, 25])))
     counts = [
         function.experimental_get_tracing_count()
-        for function in (embedder._embed_ids, embedder._read_backward, embedder._embed_piece)
+        for function in (embedder._run_batch, embedder._read_backward, embedder._embed_piece)
     ]
     list(embedder.embed(random_sentences([1, 2, 21, 40, 41, 7, 19, 20, 100])))
     assert counts == [1, 1, 1]
     assert counts == [
         function.experimental_get_tracing_count()
-        for function in (embedder._embed_ids, embedder._read_backward, embedder._embed_piece)
+        for function in (embedder._run_batch, embedder._read_backward, embedder._embed_piece)
     ]
 
 
@@ -283,20 +283,20 @@ def test_shapes_are_not_traced_anew(load):
 def test_batches_keep_the_budget(make, monkeypatch, batch_tokens):
     subject = make("top", batch_tokens=batch_tokens)
     shapes = []
-    run, piece = subject._embed_ids, subject._embed_piece
+    run, piece = subject._run_batch, subject._embed_piece
 
     def note(function):
-        def call(ids, *states):
-            shapes.append(ids.shape)
-            return function(ids, *states)
+        def call(vectors, *others):
+            shapes.append(vectors.shape)
+            return function(vectors, *others)
 
         return call
 
-    monkeypatch.setattr(subject, "_embed_ids", note(run))
+    monkeypatch.setattr(subject, "_run_batch", note(run))
     monkeypatch.setattr(subject, "_embed_piece", note(piece))
     list(subject.embed(random_sentences([1, 5, 33, 34, 2, 0, 90, 8, 8, 8, 8])))
-    # The first and the last piece of a long sentence hold a boundary besides.
-    assert all(rows * columns <= batch_tokens + 2 for rows, columns, _ in shapes)
+    # Beside the words there are the sentences' boundaries.
+    assert all(rows * (columns - 2) <= batch_tokens for rows, columns, _ in shapes)
     assert shapes
 
 
