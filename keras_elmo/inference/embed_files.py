@@ -21,7 +21,9 @@ import numpy as np
 from keras_elmo.corpus import read_sentences
 from keras_elmo.corpus.readers import AnyPath, Format
 from keras_elmo.files import written_beside
-from keras_elmo.inference.embedder import MAX_BYTES_IN_MEMORY, Embedder, Sentence
+from keras_elmo.inference.embedder import Embedder
+from keras_elmo.inference.rows import MAX_BYTES_IN_MEMORY
+from keras_elmo.inference.sentence_blocks import Sentence
 from keras_elmo.inference.writers import (
     BYTES_PER_BLOCK,
     Embedded,

@@ -2,16 +2,18 @@
 
 import os
 import reprlib
-import tempfile
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 import tensorflow as tf
 
 from keras_elmo import presets
 from keras_elmo.checkpoints import load_checkpoint
+from keras_elmo.inference.rows import Rows
+from keras_elmo.inference.sentence_blocks import Sentence, sentence_blocks
 from keras_elmo.inference.word_vectors import WordVectors
 from keras_elmo.layers import without_shortcuts
 from keras_elmo.layers.checks import check_choice, check_positive_integer
@@ -24,15 +26,8 @@ LAYERS = ("all", "average", "top", "mix", "word")
 PRECISIONS = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 
 # Sentences are sorted by length within a window of this many batches.
-BATCHES_PER_WINDOW = 16
-SENTENCES_PER_WINDOW = 8192
-# So many are read ahead to be tokenized together, fewer of long ones.
-SENTENCES_PER_BLOCK = 512
-CHARACTERS_PER_BLOCK = 2**18
-# The vectors of one sentence that take more room than this are kept in a temporary file.
-MAX_BYTES_IN_MEMORY = 2**26
-
-Sentence = str | Sequence[str]
+BATCHES_PER_WINDOW = 8
+SENTENCES_PER_WINDOW = 4096
 
 
 class Embedder:
@@ -125,7 +120,7 @@ class Embedder:
         """Embeds sentences, each a string, which is tokenized, or a sequence of tokens.
 
         Args:
-            sentences: Any iterable; it is read as the results are taken.
+            sentences: Any iterable; it is read as the results are taken, a window of some thousand words ahead.
 
         Yields:
             For each sentence a float32 array: (num_tokens, dim), or (num_layers + 1, num_tokens, dim) with
@@ -146,25 +141,67 @@ class Embedder:
 
         Args:
             sentences: As in `embed`.
-            on_batch: Called after each batch with the number of its sentences and of its words, for progress.
+            on_batch: Called after each batch with the number of its sentences and of its words, for progress; where
+                there is more than one window, from another thread.
 
         Yields:
             A list with the tokens of each sentence, and the list of their arrays.
         """
+        stopped = threading.Event()
         tokenized = self._tokenized(sentences)
-        while window := self._window(tokenized):
-            arrays: list[np.ndarray] = [np.empty(0)] * len(window)
-            table, places = self._words.look_up([self._short(tokens) for tokens in window])
-            for batch in self._batches(window):
-                if len(window[batch[0]]) > self.batch_tokens:
-                    arrays[batch[0]] = self._embed_long(window[batch[0]])
-                else:
-                    found = self._embed_batch(table, [places[i] for i in batch])
-                    for i, array in zip(batch, found, strict=True):
-                        arrays[i] = array
-                on_batch(len(batch), sum(len(window[i]) for i in batch))
+        window, is_last = self._window(tokenized)
+        # While a window is computed in a thread, the caller's own thread reads the next one and uses the last one.
+        with ThreadPoolExecutor(1, "embedder") as worker:
+
+            def start(window: list[Sequence[str]]) -> Future:
+                return worker.submit(self._embed_window, window, on_batch, stopped)
+
+            if is_last:  # there is nothing to do meanwhile
+                yield from self._result(window, self._embed_window(window, on_batch, stopped))
+                return
+            try:
+                computed = start(window)
+                while not is_last:
+                    try:
+                        following, is_last = self._window(tokenized)
+                    except Exception:
+                        # What was read before the error counts.
+                        yield from self._result(window, computed.result())
+                        raise
+                    arrays = computed.result()
+                    computed = start(following)
+                    yield from self._result(window, arrays)
+                    window = following
+                yield from self._result(window, computed.result())
+            finally:
+                stopped.set()
+
+    def _result(
+        self, window: list[Sequence[str]], arrays: list[np.ndarray]
+    ) -> Iterator[tuple[list[Sequence[str]], list[np.ndarray]]]:
+        if window:
             self._count_cut_words(window)
             yield window, arrays
+
+    def _embed_window(
+        self,
+        window: list[Sequence[str]],
+        on_batch: Callable[[int, int], None],
+        stopped: threading.Event,
+    ) -> list[np.ndarray]:
+        arrays: list[np.ndarray] = [np.empty(0)] * len(window)
+        table, places = self._words.look_up([self._short(tokens) for tokens in window])
+        for batch in self._batches(window):
+            if len(window[batch[0]]) > self.batch_tokens:
+                arrays[batch[0]] = self._embed_long(window[batch[0]], stopped)
+            else:
+                found = self._embed_batch(table, [places[i] for i in batch])
+                for i, array in zip(batch, found, strict=True):
+                    arrays[i] = array
+            if stopped.is_set():
+                break
+            on_batch(len(batch), sum(len(window[i]) for i in batch))
+        return arrays
 
     def shape(self, num_tokens: int) -> tuple[int, ...]:
         """Shape of the array of a sentence with so many tokens."""
@@ -179,12 +216,13 @@ class Embedder:
                 "`sentences` must be an iterable of sentences. "
                 f"Received: {reprlib.repr(sentences)}; put a single sentence into a list."
             )
-        for block in _blocks(sentences):
+        for block in sentence_blocks(sentences):
             cut = iter(tokenize_sentences([s for s in block if isinstance(s, str)], self.tokenizer))
             for sentence in block:
                 yield next(cut) if isinstance(sentence, str) else sentence
 
-    def _window(self, tokenized: Iterator[Sequence[str]]) -> list[Sequence[str]]:
+    def _window(self, tokenized: Iterator[Sequence[str]]) -> tuple[list[Sequence[str]], bool]:
+        """The next sentences, and whether they are the last ones."""
         window: list[Sequence[str]] = []
         num_words = 0
         for tokens in tokenized:
@@ -194,8 +232,8 @@ class Embedder:
                 num_words >= BATCHES_PER_WINDOW * self.batch_tokens
                 or len(window) == SENTENCES_PER_WINDOW
             ):
-                break
-        return window
+                return window, False
+        return window, True
 
     def _batches(self, window: list[Sequence[str]]) -> Iterator[list[int]]:
         """Places of sentences of like length, longest first, so many that the padded batch keeps the budget."""
@@ -293,7 +331,7 @@ class Embedder:
             for rows, found in zip(vectors, places, strict=True)
         ]
 
-    def _embed_long(self, tokens: Sequence[str]) -> np.ndarray:
+    def _embed_long(self, tokens: Sequence[str], stopped: threading.Event) -> np.ndarray:
         if self.layers == "mix" and self.model.layer_norm is not None:
             raise ValueError(
                 f"A sentence of {len(tokens)} tokens is longer than `batch_tokens`, {self.batch_tokens}, and the mix "
@@ -301,7 +339,7 @@ class Embedder:
                 "`layers`."
             )
         starts = range(0, len(tokens), self.batch_tokens)
-        result = _Rows(self.shape(len(tokens)))
+        result = Rows(self.shape(len(tokens)))
 
         def add(vectors: np.ndarray, start: int) -> None:
             first = 1 if start == 0 else 0  # behind <S>
@@ -315,11 +353,15 @@ class Embedder:
 
         backward_states = [self._zero_state(self.model.bilm.backward_stack)]
         for start in reversed(starts[1:]):
+            if stopped.is_set():
+                return np.empty(0)
             piece = self._piece(tokens, start)
             backward_states.append(self._read_backward(piece, backward_states[-1]))
 
         forward_state = self._zero_state(self.model.bilm.forward_stack)
         for start in starts:
+            if stopped.is_set():
+                return np.empty(0)
             vectors, forward_state = self._embed_piece(
                 self._piece(tokens, start), forward_state, backward_states.pop()
             )
@@ -337,67 +379,3 @@ class Embedder:
             [tf.zeros((1, size), self.model.compute_dtype) for size in cell.state_size]
             for cell in stack.cells
         ]
-
-
-class _Rows:
-    """The vectors of a long sentence, added from its beginning: in memory, or if too large in a temporary file."""
-
-    def __init__(self, shape: tuple[int, ...]):
-        self._shape = shape
-        self._count = 0
-        self._array: np.ndarray | None = None
-        if np.prod(shape, dtype=np.int64) * 4 <= MAX_BYTES_IN_MEMORY:
-            self._array = np.empty(shape, np.float32)
-        else:
-            # The file has no name: it is gone when nobody uses the array any more.
-            self._file = tempfile.TemporaryFile()
-
-    def add(self, rows: np.ndarray) -> None:
-        num_tokens, dim = self._shape[-2:]
-        start, self._count = self._count, self._count + rows.shape[-2]
-        if self._array is not None:
-            self._array[..., start : self._count, :] = rows
-            return
-        # Written as a file, not through the map: a full disk is an error then and not the end of the process.
-        for k, layer in enumerate(rows.reshape(-1, *rows.shape[-2:])):
-            self._file.seek((k * num_tokens + start) * dim * 4)
-            self._file.write(np.ascontiguousarray(layer).data)
-
-    def array(self) -> np.ndarray:
-        if self._array is not None:
-            return self._array
-        with self._file as file:
-            file.flush()
-            return np.memmap(file, np.float32, "r+", shape=self._shape)
-
-
-def _blocks(sentences: Iterable[Any]) -> Iterator[list[Sentence]]:
-    """The sentences, checked, in lists to be tokenized together."""
-    block: list[Sentence] = []
-    size = 0
-    for number, sentence in enumerate(sentences):
-        if not isinstance(sentence, str):
-            sentence = _checked(sentence, number)
-        block.append(sentence)
-        size += len(sentence)
-        if len(block) == SENTENCES_PER_BLOCK or size >= CHARACTERS_PER_BLOCK:
-            yield block
-            block, size = [], 0
-    yield block
-
-
-def _checked(sentence: Any, number: int) -> list[str]:
-    wrong = sentence
-    place = f"sentences[{number}]"
-    if isinstance(sentence, Iterable) and not isinstance(sentence, bytes):
-        tokens = list(sentence)
-        bad = [i for i, token in enumerate(tokens) if not isinstance(token, str)]
-        if not bad:
-            return tokens
-        wrong = tokens[bad[0]]
-        place += f"[{bad[0]}]"
-    raise ValueError(
-        "Every sentence must be a string or a list of tokens that are strings. "
-        f"Received: {place}={reprlib.repr(wrong)} of type {type(wrong).__name__}. Decode bytes; write a missing "
-        'text as "".'
-    )

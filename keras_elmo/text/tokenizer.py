@@ -1,5 +1,7 @@
 """Tokenizer: sentences to tokens, in the TensorFlow graph: strings in, ragged tokens out."""
 
+import functools
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -200,9 +202,25 @@ def tokenize_sentences(sentences: Sequence[str], tokenizer: str = "word") -> lis
             "`sentences` must be a sequence of strings. "
             f"Received: {sentences!r:.80}; put a single sentence into a list."
         )
-    text = tf.constant([text.encode("utf-8", "ignore") for text in sentences], tf.string)
-    rows = tokenize(text, tokenizer)
-    return [[token.decode("utf-8") for token in row] for row in rows.to_list()]
+    rows = _compiled(check_tokenizer(tokenizer))
+    if not sentences:
+        return []
+    tokens, ends = rows(tf.constant([text.encode("utf-8", "ignore") for text in sentences]))
+    decoded = [token.decode("utf-8") for token in tokens.numpy()]
+    starts = ends.numpy().tolist()
+    return [decoded[start:end] for start, end in itertools.pairwise(starts)]
+
+
+@functools.cache
+def _compiled(tokenizer: str) -> Any:
+    """All tokens of sentences in one row, and where each sentence begins and the last one ends."""
+
+    @tf.function(input_signature=[tf.TensorSpec((None,), tf.string)])
+    def cut(text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        rows = tokenize(text, tokenizer)
+        return rows.values, rows.row_splits
+
+    return cut
 
 
 @keras.saving.register_keras_serializable(package="keras_elmo")

@@ -21,7 +21,7 @@ import reference
 from test_reference import VARIANTS
 
 from keras_elmo.checkpoints import load_checkpoint
-from keras_elmo.inference import Embedder, Progress, embed_files, embedder, writers
+from keras_elmo.inference import Embedder, Progress, embed_files, embedder, rows, writers
 
 # The function hides its module.
 MODULE = sys.modules["keras_elmo.inference.embed_files"]
@@ -241,7 +241,7 @@ def test_vectors_in_files_come_through(folder, make, monkeypatch):
     for layers in ("top", "all"):
         monkeypatch.setattr(make(layers), "batch_tokens", 16)
         embed_files("in.txt", f"{layers}.hdf5", make(layers))
-    monkeypatch.setattr(embedder, "MAX_BYTES_IN_MEMORY", 1000)
+    monkeypatch.setattr(rows, "MAX_BYTES_IN_MEMORY", 1000)
     monkeypatch.setattr(MODULE, "MAX_BYTES_IN_MEMORY", 1000)
     monkeypatch.setattr(writers, "BYTES_PER_BLOCK", 500)
     for layers in ("top", "all"):
@@ -590,7 +590,7 @@ def test_too_little_room_for_the_output(folder, make, text, small_windows, monke
 PROGRAM = textwrap.dedent(
     """
     import resource, sys
-    from keras_elmo.inference import Embedder, embed_files, embedder
+    from keras_elmo.inference import Embedder, embed_files, embedder, rows
     def run(input, output, model, window=5, layers="top", on_progress=lambda progress: None, **arguments):
         embedder.SENTENCES_PER_WINDOW = window
         resume = arguments.pop("resume", False)
@@ -719,7 +719,9 @@ def test_memory_does_not_grow_with_the_length_of_a_line(folder, wide_model):
     for number, count in enumerate((3000, 3000, 21_000)):
         inputs.append(folder / f"{number}.txt")
         inputs[-1].write_text("The bank is " * (count // 3))
-    limit = f"embedder.MAX_BYTES_IN_MEMORY = sys.modules['{MODULE.__name__}'].MAX_BYTES_IN_MEMORY = 2**20"
+    limit = (
+        f"rows.MAX_BYTES_IN_MEMORY = sys.modules['{MODULE.__name__}'].MAX_BYTES_IN_MEMORY = 2**20"
+    )
     _, short, long = peaks(folder, wide_model, inputs, layers="all", before=limit)
     # The vectors of the tokens more take 35 MiB.
     assert long - short < 20

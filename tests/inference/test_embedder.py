@@ -1,9 +1,12 @@
 """Embedder: whatever the batches, windows and pieces, the numbers are those of the model itself."""
 
+import collections
 import errno
 import functools
 import io
 import itertools
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -14,7 +17,7 @@ from test_reference import VARIANTS, VOCABULARY, options_for
 from keras_elmo import ElmoModel
 from keras_elmo.character_ids import character_ids, count_cut_words
 from keras_elmo.checkpoints import load_checkpoint
-from keras_elmo.inference import Embedder, embedder
+from keras_elmo.inference import Embedder, embedder, rows, sentence_blocks
 from keras_elmo.text import tokenize_sentences
 
 # Keras reads its own variables in a way that NumPy 2 warns of.
@@ -124,7 +127,7 @@ def test_any_budget_gives_the_same_numbers(make, load, batch_tokens):
 def test_windows_and_blocks_keep_the_order(make, monkeypatch):
     sentences = [[str(k)] * (k % 5) for k in range(60)]
     expected = list(make("top").embed(sentences))
-    monkeypatch.setattr(embedder, "SENTENCES_PER_BLOCK", 4)
+    monkeypatch.setattr(sentence_blocks, "SENTENCES_PER_BLOCK", 4)
     monkeypatch.setattr(embedder, "SENTENCES_PER_WINDOW", 7)
     windows = list(make("top").windows(sentences))
     assert [len(tokens) for tokens, _ in windows] == [7] * 8 + [4]
@@ -240,7 +243,7 @@ def test_pieces_with_bfloat16(load):
 def test_a_very_long_sentence_is_kept_in_a_file(make, monkeypatch):
     sentences = random_sentences([40, 3])
     expected = list(make("all").embed(sentences))
-    monkeypatch.setattr(embedder, "MAX_BYTES_IN_MEMORY", 3 * 40 * 12 * 4 - 1)
+    monkeypatch.setattr(rows, "MAX_BYTES_IN_MEMORY", 3 * 40 * 12 * 4 - 1)
     long, short = make("all", batch_tokens=16).embed(sentences)
     assert isinstance(long, np.memmap)
     assert not isinstance(short, np.memmap)
@@ -255,8 +258,8 @@ def test_no_room_for_a_very_long_sentence_is_an_error_and_no_crash(make, monkeyp
         def write(self, data):
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(embedder, "MAX_BYTES_IN_MEMORY", 10)
-    monkeypatch.setattr(embedder.tempfile, "TemporaryFile", Full)
+    monkeypatch.setattr(rows, "MAX_BYTES_IN_MEMORY", 10)
+    monkeypatch.setattr(rows.tempfile, "TemporaryFile", Full)
     with pytest.raises(OSError, match="No space left on device"):
         list(make("top", batch_tokens=2).embed([["a", "b", "c"]]))
 
@@ -310,7 +313,7 @@ def test_progress_is_told_after_each_batch(make):
 
 
 def test_it_reads_no_further_ahead_than_a_window(make, monkeypatch):
-    monkeypatch.setattr(embedder, "SENTENCES_PER_BLOCK", 4)
+    monkeypatch.setattr(sentence_blocks, "SENTENCES_PER_BLOCK", 4)
     monkeypatch.setattr(embedder, "SENTENCES_PER_WINDOW", 10)
     taken = itertools.count()
     sentences = ([str(next(taken))] for _ in itertools.count())
@@ -319,11 +322,74 @@ def test_it_reads_no_further_ahead_than_a_window(make, monkeypatch):
     for k in range(25):
         next(results)
         read = next(taken) - k - 2
-        assert read <= (k // 10 + 1) * 10 + 4
+        # While a window is computed the next one is read.
+        assert read <= (k // 10 + 2) * 10 + 4
+
+
+def test_the_caller_reads_while_a_thread_computes(make, monkeypatch):
+    monkeypatch.setattr(embedder, "SENTENCES_PER_WINDOW", 3)
+    monkeypatch.setattr(sentence_blocks, "SENTENCES_PER_BLOCK", 1)
+    subject, threads = make("top"), collections.defaultdict(set)
+    run = subject._run_batch
+
+    def note(who):
+        threads[who].add(threading.current_thread())
+
+    def noted(*args):
+        note("computes")
+        return run(*args)
+
+    def sentences(count):
+        for k in range(count):
+            note("reads")
+            yield [f"w{k}"]
+
+    monkeypatch.setattr(subject, "_run_batch", noted)
+    on_batch = lambda *counts: note("tells")  # noqa: E731
+    sizes = [len(tokens) for tokens, _ in subject.windows(sentences(8), on_batch)]
+    assert sizes == [3, 3, 2]
+    assert threads["reads"] == {threading.current_thread()}
+    assert threads["computes"] == threads["tells"]
+    assert threading.current_thread() not in threads["computes"]
+    # A single window needs no thread.
+    threads.clear()
+    assert len(list(subject.windows(sentences(2), on_batch))) == 1
+    assert threads["computes"] == {threading.current_thread()}
+
+
+def test_what_was_read_before_an_error_comes_first(make, monkeypatch):
+    monkeypatch.setattr(embedder, "SENTENCES_PER_WINDOW", 2)
+    monkeypatch.setattr(sentence_blocks, "SENTENCES_PER_BLOCK", 1)
+
+    def sentences():
+        yield from [["a"], ["b"], ["c"]]
+        raise OSError("the disk is gone")
+
+    results = make("top").embed(sentences())
+    assert len([next(results), next(results)]) == 2
+    with pytest.raises(OSError, match="the disk is gone"):
+        next(results)
+
+
+def test_whoever_stops_taking_stops_the_computing(make, monkeypatch):
+    monkeypatch.setattr(embedder, "SENTENCES_PER_WINDOW", 20)
+    monkeypatch.setattr(sentence_blocks, "SENTENCES_PER_BLOCK", 1)
+    subject, calls = make("top", batch_tokens=1), []
+    run = subject._run_batch
+    monkeypatch.setattr(
+        subject, "_run_batch", lambda *args: (calls.append(1), time.sleep(0.01), run(*args))[-1]
+    )
+    results = subject.embed([f"w{k}"] for k in range(1000))
+    next(results)
+    results.close()
+    assert len(calls) <= 20 + 20
+    ended = len(calls)
+    time.sleep(0.1)
+    assert len(calls) == ended
 
 
 def test_long_lines_are_tokenized_in_smaller_blocks(make, monkeypatch):
-    monkeypatch.setattr(embedder, "CHARACTERS_PER_BLOCK", 100)
+    monkeypatch.setattr(sentence_blocks, "CHARACTERS_PER_BLOCK", 100)
     taken = []
 
     def lines():
