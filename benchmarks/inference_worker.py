@@ -3,7 +3,8 @@
 Started as `python inference_worker.py SIDE WEIGHTS_FOLDER SENTENCES.json VECTORS.npy`. It writes
 the top layer of the first sentences to VECTORS.npy, says `ready`, and then answers each line of
 standard input by one line of standard output: `run` by the seconds that all sentences took and the
-seconds that the cores worked for it; `gemm` by the GFLOP/s of a large matrix product.
+seconds that the cores worked for it; `one` by those of the first sentences, one at a time; `gemm` by
+the GFLOP/s of a large matrix product.
 """
 
 import json
@@ -14,42 +15,41 @@ from pathlib import Path
 
 BATCH_SIZE = 32
 NUM_CHECKED = 8  # sentences whose vectors are compared
+NUM_ONE_BY_ONE = 64
 
 
 class KerasElmo:
-    """Batches of sentences of like length through one compiled function."""
+    """An `Embedder` as it is: batches of 2048 tokens, of sentences of like length."""
 
     requirements = ()
 
-    def __init__(self, folder: Path):
-        import tensorflow as tf
-
+    def __init__(self, folder: Path, precision="float32", without=()):
         import keras_elmo
 
-        model = keras_elmo.load_model(folder)
-        ids = tf.TensorSpec((None, None, model.max_word_length), tf.int32)
-        top = f"lstm_outputs{model.num_layers}"
-
-        def output(name):
-            return tf.function(lambda ids: model(ids, training=False)[name], input_signature=[ids])
-
-        self._character_ids = keras_elmo.character_ids
-        self._average, self._top = output("elmo"), output(top)
+        average = keras_elmo.Embedder(folder, "average", precision=precision, without=without)
+        self._average = average
+        self._top = keras_elmo.Embedder(average.model, "top", without=without)
 
     def embed(self, sentences):
         """The mean of all layers: one array per sentence, in the order given."""
-        by_length = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
-        vectors = [None] * len(sentences)
-        for start in range(0, len(sentences), BATCH_SIZE):
-            batch = by_length[start : start + BATCH_SIZE]
-            rows = self._average(self._character_ids([sentences[i] for i in batch])).numpy()
-            for i, row in zip(batch, rows, strict=True):
-                vectors[i] = row[: len(sentences[i])]
-        return vectors
+        # Every run knows as little as the first one.
+        self._average._words.forget()
+        return list(self._average.embed(sentences))
+
+    def embed_one_by_one(self, sentences):
+        """The same, of one sentence at a time."""
+        self._average._words.forget()
+        return [list(self._average.embed([sentence])) for sentence in sentences]
 
     def top_layer(self, sentences):
         """The top layer, padded with zeros."""
-        return self._top(self._character_ids(sentences)).numpy()
+        import numpy as np
+
+        rows = list(self._top.embed(sentences))
+        padded = np.zeros((len(rows), max(map(len, rows)), rows[0].shape[1]), np.float32)
+        for row, vectors in zip(padded, rows, strict=True):
+            row[: len(vectors)] = vectors
+        return padded
 
     def gemm_rate(self, size=2048, repeats=5):
         """GFLOP/s of a float32 product of two square matrices, the fastest of `repeats`."""
@@ -80,6 +80,9 @@ class SimpleElmoPytorch:
 
     def embed(self, sentences):
         return self._vectorizer.get_elmo_vectors(sentences, warmup=False)
+
+    def embed_one_by_one(self, sentences):
+        return [self.embed([sentence]) for sentence in sentences]
 
     def top_layer(self, sentences):
         import torch
@@ -121,15 +124,29 @@ class SimpleElmo:
         self._elmo.elmo_sentence_input = self._outputs[layers]
         return self._elmo.get_elmo_vectors(sentences, warmup=False, session=self._session)
 
+    def embed_one_by_one(self, sentences):
+        return [self.embed([sentence]) for sentence in sentences]
+
     def top_layer(self, sentences):
         self._session.run(self._reset)  # it remembers what it read before
         return self.embed(sentences, "top")
 
 
+SHORTCUTS = (
+    "distinct_words",
+    "trimmed_words",
+    "gates_first",
+    "tokens_first",
+    "sorted_sentences",
+    "word_cache",
+)
 SIDES = {
-    "keras-elmo": KerasElmo,
-    "simple-elmo-pytorch": SimpleElmoPytorch,
-    "simple-elmo": SimpleElmo,
+    "keras-elmo": (KerasElmo, {}),
+    "keras-elmo-bfloat16": (KerasElmo, {"precision": "bfloat16"}),
+    "keras-elmo-plain": (KerasElmo, {"without": SHORTCUTS}),
+    **{f"keras-elmo-without-{name}": (KerasElmo, {"without": [name]}) for name in SHORTCUTS},
+    "simple-elmo-pytorch": (SimpleElmoPytorch, {}),
+    "simple-elmo": (SimpleElmo, {}),
 }
 
 
@@ -140,11 +157,13 @@ def main(argv):
     os.dup2(2, 1)  # whatever the packages print goes to standard error
     import numpy as np
 
-    side = SIDES[side_name](Path(folder))
+    kind, options = SIDES[side_name]
+    side = kind(Path(folder), **options)
     sentences = json.loads(Path(sentences_file).read_text(encoding="utf-8"))
     np.save(vectors_file, side.top_layer(sentences[:NUM_CHECKED]).astype(np.float32))
     answers = {
         "run": lambda: _seconds(lambda: side.embed(sentences)),
+        "one": lambda: _seconds(lambda: side.embed_one_by_one(sentences[:NUM_ONE_BY_ONE])),
         "gemm": lambda: [side.gemm_rate()],
     }
     print("ready", file=replies, flush=True)

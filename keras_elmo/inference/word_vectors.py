@@ -54,7 +54,8 @@ class WordVectors:
         with self._lock:
             new = [word for word in words if word not in self._places]
             if not self._is_kept or len(self._table) + len(new) > self._capacity:
-                self._places, self._table, new = {}, self._table[:1], list(words)
+                self.forget()
+                new = list(words)
             if new:
                 self._add(new)
             table, places = self._table, self._places
@@ -63,6 +64,10 @@ class WordVectors:
                 np.array([begin, *map(places.__getitem__, sentence), end], np.int32)
                 for sentence in sentences
             ]
+
+    def forget(self) -> None:
+        """Starts anew; whoever has looked words up keeps what it has."""
+        self._places, self._table = {}, self._table[:1]
 
     def _add(self, words: list[str]) -> None:
         # Columns beyond the longest word of a batch are left out: of words of one length, most.
