@@ -215,7 +215,7 @@ class CharCNNEncoder(keras.layers.Layer):
         # Adding the bias, relu and tanh never turn an order around: after the maximum they give what they give
         # before it, and are cheaper.
         features = [
-            ops.max(ops.conv(characters, convolution.kernel), axis=1) + convolution.bias
+            ops.max(_convolve(characters, convolution.kernel), axis=1) + convolution.bias
             for convolution in self.convolutions
         ]
         return activation(ops.concatenate(features, axis=-1))
@@ -251,6 +251,14 @@ class CharCNNEncoder(keras.layers.Layer):
             "use_projection": self.use_projection,
             "num_characters": self.num_characters,
         }
+
+
+def _convolve(characters, kernel):
+    """A convolution of (words, columns, dim) as one product: with so few channels that is a third faster."""
+    width, dim, count = kernel.shape
+    num_windows = ops.shape(characters)[1] - width + 1
+    shifted = [characters[:, k : num_windows + k] for k in range(width)]
+    return ops.matmul(ops.concatenate(shifted, axis=-1), ops.reshape(kernel, (width * dim, count)))
 
 
 def _is_character(ids):
