@@ -118,7 +118,8 @@ def _layer_vectors(model: ElmoModel, sentences: list[list[str]]) -> list[list[np
     """For every layer, each sentence's vectors (num_tokens, dim)."""
     if model.vocabulary_size is not None:
         raise ValueError("Comparing needs a model that reads characters; this one reads token ids.")
-    outputs = model.predict_on_batch(character_ids(sentences, model.max_word_length))
+    # Not `predict_on_batch`, which makes a graph for every new length.
+    outputs = model(character_ids(sentences, model.max_word_length), training=False)
     names = ["word_emb", *(f"lstm_outputs{k}" for k in range(1, model.num_layers + 1))]
     first = 1 if model.keep_sentence_boundaries else 0
     return [
