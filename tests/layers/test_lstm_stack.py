@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import reference
 
-from keras_elmo.layers import LSTMStack, lstm_stack
+from keras_elmo.layers import LSTMStack, lstm_stack, without_shortcuts
 
 # Depth 1 to 4, skip connections or not, projection or not, clips that bite or none.
 CONFIGS = [
@@ -293,3 +293,39 @@ def test_input_errors():
     x = np.ones((2, 3, 4), "float32")
     with pytest.raises(ValueError, match="each of the 2 layers. Received: 1"):
         stack(x, initial_state=stack(x, return_state=True)[1][:1])
+
+
+# Padding -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="takes TensorFlow's gradients")
+@pytest.mark.parametrize("training", [False, True])
+def test_gradients_with_padding_are_those_of_the_masked_loop(training):
+    import tensorflow as tf
+
+    stack = LSTMStack(5, 3, num_layers=2, cell_clip=0.4, projection_clip=0.4)
+    x, mask = some_batch(3)
+    stack.build(x.shape)
+
+    def gradients():
+        inputs = tf.constant(x)
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            outputs = stack(inputs, mask=mask, training=training)
+            loss = sum(tf.reduce_sum(output**2) for output in outputs)
+        return tape.gradient(loss, [inputs, *stack.trainable_variables])
+
+    found = gradients()
+    with without_shortcuts(["tokens_first"]):
+        expected = gradients()
+    for one, other in zip(found, expected, strict=True):
+        harness.close(one, other, tolerance=1e-5)
+
+
+def test_what_stands_in_padding_goes_nowhere():
+    stack = LSTMStack(5, 3)
+    x, mask = some_batch(3)
+    outputs = stack(x, mask=mask)
+    poisoned = np.where(mask[:, :, None], x, np.nan).astype("float32")
+    for one, other in zip(stack(poisoned, mask=mask), outputs, strict=True):
+        harness.close(one, other, tolerance=0.0)
