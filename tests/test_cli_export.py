@@ -61,7 +61,7 @@ def test_options_of_elmo(command, tmp_path):
     assert command("export", "elmo_tiny_en", folder, *options).code == 0
     found = description(folder / "1")
     assert found["tokenizer"] == "whitespace"
-    assert found["precision"] == "mixed_bfloat16"
+    assert found["precision"] == "bfloat16"
     assert "substitutes" in found["signatures"]
 
 

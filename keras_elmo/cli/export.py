@@ -112,8 +112,7 @@ def _keras_model(path: str, labels: list[str] | None) -> Any:
 def _elmo(
     source: str, tokenizer: str | None, substitutes: bool, precision: str
 ) -> tuple[Any, dict[str, Any]]:
-    dtype = "mixed_bfloat16" if precision == "bfloat16" else "float32"
-    checkpoint = load_checkpoint(source, dtype=dtype)
+    checkpoint = load_checkpoint(source, dtype=precision)
     tokenizer = tokenizer or checkpoint.metadata.get("tokenizer") or "word"
     metadata = {"source": Path(source).name} | {
         name: checkpoint.metadata[name]

@@ -23,7 +23,7 @@ from keras_elmo.text import tokenize_sentences
 from keras_elmo.text.tokenizer import check_tokenizer
 
 LAYERS = ("all", "average", "top", "mix", "word")
-PRECISIONS = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
+PRECISIONS = ("float32", "bfloat16")
 
 # Sentences are sorted by length within a window of this many batches.
 BATCHES_PER_WINDOW = 8
@@ -79,12 +79,12 @@ class Embedder:
     ):
         check_choice("layers", layers, LAYERS)
         check_shortcuts(without)
-        check_choice("precision", precision, tuple(PRECISIONS))
+        check_choice("precision", precision, PRECISIONS)
         check_positive_integer("batch_tokens", batch_tokens)
         if tokenizer is not None:
             check_tokenizer(tokenizer)
         if not isinstance(model, ElmoModel):
-            checkpoint = load_checkpoint(model, dtype=PRECISIONS[precision])
+            checkpoint = load_checkpoint(model, dtype=precision)
             model = checkpoint.model
             trained_with = checkpoint.metadata.get("tokenizer")
             if tokenizer is not None and trained_with not in (None, tokenizer):

@@ -60,24 +60,25 @@ def projected_lstm_layer(cell: ProjectedLSTMCell, inputs, initial_state: Sequenc
             # A product with a matrix that is turned around already takes half the time.
             turned = [ops.transpose(kernel) for kernel in (recurrent_kernel, *projection_kernel)]
 
-            def step_back(carry, values):
+            memories_before = _shifted(memory, memories)
+            sequences = (to_outputs, outputs, memories_before, memories, *opened)
+
+            def step_back(carry, place):
                 to_output, to_memory, *_ = carry
-                to_step, *values = values
+                to_step, *values = (sequence[place] for sequence in sequences)
                 found = _step_back(cell, to_output + to_step, to_memory, values, *turned)
                 return found, found
 
-            memories_before = _shifted(memory, memories)
             carry = (
                 to_last_output,
                 to_last_memory,
                 ops.zeros_like(gates[0]),
                 ops.zeros_like(output),
             )
+            # Over places: Keras' scan takes several sequences only where their length is known beforehand.
+            places = ops.arange(ops.shape(gates)[0])
             (to_output, to_memory, *_), (_, _, to_gates, to_unclipped) = ops.scan(
-                step_back,
-                carry,
-                (to_outputs, outputs, memories_before, memories, *opened),
-                reverse=True,
+                step_back, carry, places, reverse=True
             )
             to_inputs = ops.matmul(to_gates, ops.transpose(kernel))
             to_bias = _product(ops.ones_like(to_gates[..., :1]), to_gates)[0]

@@ -299,25 +299,28 @@ def test_input_errors():
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="takes TensorFlow's gradients")
+@pytest.mark.parametrize("num_tokens", [6, None])
 @pytest.mark.parametrize("training", [False, True])
-def test_gradients_with_padding_are_those_of_the_masked_loop(training):
+def test_gradients_with_padding_are_those_of_the_masked_loop(training, num_tokens):
     import tensorflow as tf
 
     stack = LSTMStack(5, 3, num_layers=2, cell_clip=0.4, projection_clip=0.4)
     x, mask = some_batch(3)
     stack.build(x.shape)
 
-    def gradients():
-        inputs = tf.constant(x)
+    def gradients(inputs, mask):
         with tf.GradientTape() as tape:
             tape.watch(inputs)
             outputs = stack(inputs, mask=mask, training=training)
             loss = sum(tf.reduce_sum(output**2) for output in outputs)
         return tape.gradient(loss, [inputs, *stack.trainable_variables])
 
-    found = gradients()
+    # In a graph, whose sentences are as long as they are or of any length.
+    shape = (None, num_tokens)
+    signature = [tf.TensorSpec((*shape, 3)), tf.TensorSpec(shape, tf.bool)]
+    found = tf.function(gradients, input_signature=signature)(x, mask)
     with without_shortcuts(["tokens_first"]):
-        expected = gradients()
+        expected = gradients(tf.constant(x), mask)
     for one, other in zip(found, expected, strict=True):
         harness.close(one, other, tolerance=1e-5)
 
