@@ -77,6 +77,7 @@ def test_a_word_cache(command, tmp_path):
     np.testing.assert_allclose(answer["elmo"], expected, atol=1e-5)
 
 
+@pytest.mark.filterwarnings("always:The vocabulary has 2 words:UserWarning")
 def test_a_word_cache_of_all_words(command, tmp_path):
     """A vocabulary beside weights that have no softmax is enough."""
     preset = tmp_path / "preset"
@@ -151,5 +152,5 @@ def test_mistakes(refused, classifier, tmp_path):
     line = refused("export", tmp_path / "weights", out, "--word-cache", "9")
     assert "weights has no vocabulary, whose first words `--word-cache` stores. Put `vocab" in line
     line = refused("export", "elmo_tiny_en", out, "--word-cache", "0")
-    assert "Invalid value for '--word-cache': 0 is not in the range x>=1" in line
+    assert "'--word-cache': Input should be greater than or equal to 1" in line
     assert not out.exists()
