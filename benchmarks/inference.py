@@ -56,7 +56,7 @@ MAX_DISTURBANCE = 0.05
 def main(argv=None):
     """Measures, prints a table and writes the JSON file if asked to."""
     arguments = _parser().parse_args(argv)
-    sentences = _sentences(arguments.sentences, arguments.num_sentences)
+    sentences = sentences_of(arguments.sentences, arguments.num_sentences)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         weights = folder / "weights"
@@ -147,8 +147,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _sentences(file: Path | None, number: int) -> list[list[str]]:
-    """The first sentences, as lists of tokens."""
+def sentences_of(file: Path | None, number: int) -> list[list[str]]:
+    """The first sentences of a file, by default the shared one, as lists of tokens."""
     if file is not None:
         lines = file.read_text(encoding="utf-8").splitlines()
         found = [line.split() for line in lines if line.split()]
