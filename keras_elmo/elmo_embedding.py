@@ -159,12 +159,12 @@ class ElmoEmbedding(keras.layers.Layer):
             return self._drop(outputs[self.output_name], training)
         return {name: self._drop(output, training) for name, output in outputs.items()}
 
-    def _outputs(self, ids):
+    def _outputs(self, ids, tokens=None, word_cache=None):
         """All outputs of the model; a batch of empty sentences has one column of padding."""
         if not ids.shape[1]:
             # Without a single column Keras' LSTM fails.
             ids = tf.pad(ids, [[0, 0], [0, tf.maximum(1 - tf.shape(ids)[1], 0)], [0, 0]])
-        return self.model(ids)
+        return self.model(ids) if word_cache is None else word_cache.outputs(tokens, ids)
 
     def _drop(self, output, training):
         is_vector = keras.backend.is_float_dtype(output.dtype)
@@ -267,8 +267,12 @@ class ElmoEmbedding(keras.layers.Layer):
             "architecture": {name: config[name] for name in ARCHITECTURE},
         }
 
-    def serving_signatures(self) -> dict[str, Any]:
+    def serving_signatures(self, word_cache: Any = None) -> dict[str, Any]:
         """What a SavedModel of this layer answers to, whatever its `inputs` and `output` are: TF-Hub's names for ELMo.
+
+        Args:
+            word_cache: A `keras_elmo.export.word_cache.WordCache` of the model, which makes the outputs wherever the
+                words' strings are known. `None` (default): the model itself does.
 
         Returns:
             A dict of `tf.function`s with input signatures, each of which returns a dict of tensors, all outputs of
@@ -287,7 +291,7 @@ class ElmoEmbedding(keras.layers.Layer):
         @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
         def default(text):
             cut = tokenize(text, self.tokenizer)
-            outputs = self._outputs(map_characters(cut, None, width))
+            outputs = self._outputs(map_characters(cut, None, width), cut, word_cache)
             if self.model.keep_sentence_boundaries:
                 ends = [tf.fill([tf.shape(text)[0], 1], word) for word in _BOUNDARY_WORDS]
                 cut = tf.concat([ends[0], cut, ends[1]], axis=1)
@@ -302,7 +306,8 @@ class ElmoEmbedding(keras.layers.Layer):
             ]
         )
         def tokens(tokens, sequence_len):
-            return self._outputs(map_characters(tokens, sequence_len, width))
+            ids = map_characters(tokens, sequence_len, width)
+            return self._outputs(ids, tokens, word_cache)
 
         @tf.function(
             input_signature=[tf.TensorSpec([None, None, width], tf.int32, "character_ids")]

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from keras_elmo import ElmoEmbedding, ElmoModel, TokenClassifier, presets
+from keras_elmo.vocabulary import Vocabulary
 
 SMALL = {
     "filters": [[1, 4]],
@@ -63,6 +64,29 @@ def test_options_of_elmo(command, tmp_path):
     assert found["tokenizer"] == "whitespace"
     assert found["precision"] == "bfloat16"
     assert "substitutes" in found["signatures"]
+
+
+def test_a_word_cache(command, tmp_path):
+    folder = tmp_path / "elmo"
+    options = ("--outputs", "elmo", "--word-cache")
+    assert command("export", "elmo_tiny_en", folder, *options, "100").code == 0
+    assert description(folder / "1")["word_cache"] == 100
+    served = tf.saved_model.load(folder / "1").signatures["default"]
+    expected = ElmoEmbedding()(["It's my riverbank."])
+    answer = served(tf.constant(["It's my riverbank."]))
+    np.testing.assert_allclose(answer["elmo"], expected, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("always:The vocabulary has 2 words:UserWarning")
+def test_a_word_cache_of_all_words(command, tmp_path):
+    """A vocabulary beside weights that have no softmax is enough."""
+    preset = tmp_path / "preset"
+    ElmoModel(**SMALL).save_to_preset(preset)
+    Vocabulary(["<S>", "</S>", "<UNK>", "the", "bank"]).save(preset / presets.VOCABULARY_FILE)
+    result = command("export", preset, tmp_path / "elmo", "--word-cache", "9")
+    assert result.code == 0
+    assert "note: The vocabulary has 2 words, fewer than the 9 of the word cache" in result.err
+    assert description(tmp_path / "elmo/1")["word_cache"] == 2
 
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
@@ -122,4 +146,11 @@ def test_mistakes(refused, classifier, tmp_path):
     (tmp_path / "preset" / presets.LANGUAGE_MODEL_FILE).unlink()
     line = refused("export", tmp_path / "preset", out, "--substitutes")
     assert "has no softmax, so it is no language model" in line
+    line = refused("export", classifier, out, "--word-cache", "9")
+    assert "`--word-cache` goes with models that serve the vectors of words: a preset" in line
+    ElmoModel(**SMALL).save_to_preset(tmp_path / "weights")
+    line = refused("export", tmp_path / "weights", out, "--word-cache", "9")
+    assert "weights has no vocabulary, whose first words `--word-cache` stores. Put `vocab" in line
+    line = refused("export", "elmo_tiny_en", out, "--word-cache", "0")
+    assert "'--word-cache': Input should be greater than or equal to 1" in line
     assert not out.exists()

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 import keras
 import typer
 
-from keras_elmo.checkpoints import language_model_of, load_checkpoint
+from keras_elmo import presets
+from keras_elmo.checkpoints import Checkpoint, language_model_of, load_checkpoint
 from keras_elmo.cli.app import app
 from keras_elmo.cli.list_options import list_options
 from keras_elmo.elmo_embedding import ElmoEmbedding
@@ -17,6 +18,7 @@ from keras_elmo.export import (
     LanguageModelServer,
     export_saved_model,
 )
+from keras_elmo.vocabulary import Vocabulary
 
 
 @app.command(cls=list_options("--outputs", "--labels"))
@@ -67,6 +69,15 @@ def export(
         Literal["float32", "float16"],
         typer.Option(help="float16 stores half as much."),
     ] = "float32",
+    word_cache: Annotated[
+        int | None,
+        typer.Option(
+            help="Store the vectors of the N most frequent words; the character CNN reads only the others. Same "
+            "numbers, larger, faster where the CNN takes much of the time.",
+            min=1,
+            metavar="N",
+        ),
+    ] = None,
 ) -> None:
     """Write a model as the next version of a SavedModel that takes plain strings.
 
@@ -78,16 +89,26 @@ def export(
                 f"{model} has its own tokenizer and precision and no language model: leave `--tokenizer`, "
                 "`--precision` and `--substitutes` out."
             )
+        if word_cache is not None:
+            raise ValueError(
+                f"`--word-cache` goes with models that serve the vectors of words: a preset, or weights with their "
+                f"vocabulary. Received: {model}, a Keras model's file. Leave it out."
+            )
         served = _keras_model(model, labels)
         metadata: dict[str, Any] = {}
+        vocabulary = None
     else:
         if labels:
             raise ValueError(
                 f"`--labels` are the classes of a classifier or tagger, the .keras file of a Keras model. "
                 f"Received: {model}"
             )
-        served, metadata = _elmo(model, tokenizer, substitutes, precision)
-    path = export_saved_model(served, folder, outputs or None, weights, metadata)
+        checkpoint = load_checkpoint(model, dtype=precision)
+        served, metadata = _elmo(checkpoint, model, tokenizer, substitutes)
+        vocabulary = None if word_cache is None else _vocabulary(checkpoint, model)
+    path = export_saved_model(
+        served, folder, outputs or None, weights, metadata, word_cache, vocabulary
+    )
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     print(f"Wrote {path} ({size / 1e6:,.1f} MB).", file=sys.stderr)
 
@@ -109,10 +130,18 @@ def _keras_model(path: str, labels: list[str] | None) -> Any:
     return (LabelledTagger if is_tagger else LabelledClassifier)(model, labels)
 
 
+def _vocabulary(checkpoint: Checkpoint, source: str) -> Vocabulary:
+    if checkpoint.vocabulary is None:
+        raise ValueError(
+            f"{source} has no vocabulary, whose first words `--word-cache` stores. Put `{presets.VOCABULARY_FILE}`, "
+            "one word a line and the most frequent first, beside the weights, or leave `--word-cache` out."
+        )
+    return checkpoint.vocabulary
+
+
 def _elmo(
-    source: str, tokenizer: str | None, substitutes: bool, precision: str
+    checkpoint: Checkpoint, source: str, tokenizer: str | None, substitutes: bool
 ) -> tuple[Any, dict[str, Any]]:
-    checkpoint = load_checkpoint(source, dtype=precision)
     tokenizer = tokenizer or checkpoint.metadata.get("tokenizer") or "word"
     metadata = {"source": Path(source).name} | {
         name: checkpoint.metadata[name]

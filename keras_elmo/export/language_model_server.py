@@ -43,8 +43,11 @@ class LanguageModelServer:
         """What `assets.extra/keras_elmo.json` says of the model."""
         return self.embedding.serving_description()
 
-    def serving_signatures(self) -> dict[str, Any]:
+    def serving_signatures(self, word_cache: Any = None) -> dict[str, Any]:
         """The signatures of `ElmoEmbedding`, and `substitutes`.
+
+        Args:
+            word_cache: See `ElmoEmbedding.serving_signatures`. Defaults to `None`.
 
         Returns:
             A dict of `tf.function`s. `substitutes` takes `tokens`, strings (batch, max_len), `sequence_len` and
@@ -68,7 +71,7 @@ class LanguageModelServer:
                 [tf.debugging.Assert(tf.reduce_all(is_inside), [message])]
             ):
                 position = tf.identity(position)
-            log_probabilities = self._log_probabilities(tokens, sequence_len, position)
+            log_probabilities = self._log_probabilities(tokens, sequence_len, position, word_cache)
             is_word = tf.reduce_sum(tf.one_hot(no_words, len(vocabulary)), axis=0) == 0
             combined = tf.nn.log_softmax(tf.where(is_word, log_probabilities, -float("inf")))
             log_probability, ids = tf.math.top_k(combined, self.top)
@@ -76,16 +79,20 @@ class LanguageModelServer:
             words = tf.constant(vocabulary.tokens(range(len(vocabulary))))
             return {"words": tf.gather(words, ids), "log_probability": log_probability}
 
-        return self.embedding.serving_signatures() | {"substitutes": substitutes}
+        return self.embedding.serving_signatures(word_cache) | {"substitutes": substitutes}
 
-    def _log_probabilities(self, tokens, sequence_len, position):
+    def _log_probabilities(self, tokens, sequence_len, position, word_cache):
         """Of all words in a place of each sentence, (batch, num_words): the sum of both directions'."""
         elmo = self.model.elmo_model
         ids = map_characters(tokens, sequence_len, elmo.max_word_length)
         real = tf.sequence_mask(sequence_len, tf.shape(tokens)[1])
         # <S> stands in the first column, </S> in the last, whatever padding is before it.
         mask = tf.pad(real, [[0, 0], [1, 1]], constant_values=True)
-        top = elmo.bilm(elmo.token_encoder(ids), mask=mask)[-1]
+        if word_cache is None:
+            token_embeddings = elmo.token_encoder(ids)
+        else:
+            token_embeddings = word_cache.token_embeddings(tokens, ids)
+        top = elmo.bilm(token_embeddings, mask=mask)[-1]
         forward, backward = tf.split(top, 2, axis=-1)
         last = tf.shape(top)[1] - 1
         before, after = position, tf.where(position + 1 < sequence_len, position + 2, last)

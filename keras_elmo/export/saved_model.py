@@ -19,7 +19,9 @@ from keras_elmo.elmo_embedding import ElmoEmbedding
 from keras_elmo.export.keras_signatures import keras_signatures, tables_of
 from keras_elmo.export.language_model_server import LanguageModelServer
 from keras_elmo.export.warmup import CLASSIFY, example_request, write_warmup_requests
+from keras_elmo.export.word_cache import WordCache, make_word_cache
 from keras_elmo.models import BidirectionalLanguageModel, ElmoModel
+from keras_elmo.vocabulary import Vocabulary
 
 DESCRIPTION_FILE = "keras_elmo.json"
 WEIGHTS_DTYPES = ("float32", "float16")
@@ -37,6 +39,8 @@ def export_saved_model(
     outputs: Sequence[str] | None = None,
     weights_dtype: str = "float32",
     metadata: Mapping[str, Any] | None = None,
+    word_cache: int | None = None,
+    vocabulary: Vocabulary | None = None,
 ) -> Path:
     """Writes a model as the next version of a SavedModel, which TensorFlow Serving loads as it is.
 
@@ -60,14 +64,18 @@ def export_saved_model(
         weights_dtype: "float32" (default) or "float16", of the stored weights: half the size. They are computed with
             as before, which takes a conversion with every request.
         metadata: More that is known of the model, such as a preset's, for `assets.extra/keras_elmo.json`.
+        word_cache: How many words' token vectors are stored, the first ones of the vocabulary, so that the character
+            CNN reads only the other words; the answers stay the same. All words of a smaller vocabulary are taken, with
+            a warning. Only for models that serve the vectors of words. `None` (default): none.
+        vocabulary: The words for `word_cache`, most frequent first. `None` (default): those of a language model.
 
     Returns:
         The folder of the version.
 
     Raises:
         ValueError: if the model's inputs are unknown, an output is, `weights_dtype` is another or too narrow, the
-            folder holds something else, or the model writes TensorFlow variables or runs Python code, which no server
-            can.
+            folder holds something else, the model writes TensorFlow variables or runs Python code, which no server
+            can, or `word_cache` is no positive integer, has no vocabulary or goes with another model.
 
     Example:
     >>> import tempfile
@@ -87,9 +95,18 @@ def export_saved_model(
         model = ElmoEmbedding(model)
     elif isinstance(model, BidirectionalLanguageModel):
         model = LanguageModelServer(model)
+    if vocabulary is not None and word_cache is None:
+        raise ValueError(
+            f"`vocabulary` has the words for `word_cache`. Received: {vocabulary!r} without it. Give both or neither."
+        )
     functions = _signatures(model)
     module = tf.Module()
     stored = _stored_weights(model.variables, weights_dtype)
+    cache: WordCache | None = None
+    if word_cache is not None:
+        with _computing_with(stored):
+            cache = make_word_cache(model, word_cache, vocabulary)
+        functions = dict(model.serving_signatures(cache))
     signatures = {
         name: _concrete(function, outputs, stored) for name, function in functions.items()
     }
@@ -108,7 +125,7 @@ def export_saved_model(
     module.weights = list(
         {id(v): v for s in signatures.values() for v in s.graph.variables}.values()
     )
-    module.tables = tables_of(model)
+    module.tables = [*tables_of(model), *([cache.table] if cache else [])]
     description = {
         "model": folder.name,
         "signatures": {
@@ -119,6 +136,7 @@ def export_saved_model(
             for name in sorted(signatures)
         },
         "weights_dtype": weights_dtype,
+        **({"word_cache": cache.num_words} if cache else {}),
         **getattr(model, "serving_description", dict)(),
         **(metadata or {}),
         "versions": {
@@ -200,13 +218,18 @@ def _stored_weights(variables: Sequence[Any], dtype: str) -> list[tuple[Any, Any
     return pairs
 
 
+def _computing_with(stored: list[tuple[Any, Any]] | None) -> keras.StatelessScope:
+    """Inside, the model computes with what is stored; what it assigns is forgotten."""
+    narrow = [(variable, tf.cast(value, variable.dtype)) for variable, value in stored or ()]
+    return keras.StatelessScope(state_mapping=narrow)
+
+
 def _concrete(function: Any, outputs: Sequence[str] | None, stored: Any) -> Any:
     """A signature's graph: the outputs that were asked for, floats as float32, from the stored weights."""
 
     @tf.function(input_signature=function.input_signature, autograph=False)
     def signature(*inputs):
-        narrow = [(variable, tf.cast(value, variable.dtype)) for variable, value in stored or ()]
-        with keras.StatelessScope(state_mapping=narrow):
+        with _computing_with(stored):
             found = function.python_function(*inputs)
         wanted = set(found) & set(outputs or found) or set(found)
         return {
