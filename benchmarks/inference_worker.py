@@ -132,6 +132,7 @@ class SimpleElmo:
         return self.embed(sentences, "top")
 
 
+# Those of `keras_elmo.layers`, which the environments of the peers do not have.
 SHORTCUTS = (
     "distinct_words",
     "trimmed_words",

@@ -345,7 +345,10 @@ def test_the_caller_reads_while_a_thread_computes(make, monkeypatch):
             yield [f"w{k}"]
 
     monkeypatch.setattr(subject, "_run_batch", noted)
-    on_batch = lambda *counts: note("tells")  # noqa: E731
+
+    def on_batch(*counts):
+        note("tells")
+
     sizes = [len(tokens) for tokens, _ in subject.windows(sentences(8), on_batch)]
     assert sizes == [3, 3, 2]
     assert threads["reads"] == {threading.current_thread()}
