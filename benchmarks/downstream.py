@@ -10,7 +10,8 @@ there already is not made again: the table grows row by row, and can be interrup
 The columns have the same head: (a) words: learned vectors of the training words in place of ELMo; (b) layer 0, the
 characters alone; (c) the top layer; (d) the learned mix; (e) the biLM fine-tuned; (f) with the language model's loss.
 p is the share of 10,000 samples of the test, drawn with replacement, in which (d) is not above (b), seeds averaged.
-`--part 0.1` trains on a tenth of the examples: where there are such runs, they make a second table.
+`--part 0.1` trains on a tenth of the examples, `--precision bfloat16` computes the frozen biLM's vectors as an
+`Embedder` of that precision does: where there are such runs, they make tables of their own.
 """
 
 import argparse
@@ -24,6 +25,7 @@ import numpy as np
 from downstream_heads import FROZEN, TUNED, vectors_once
 
 COLUMNS = [*FROZEN, *TUNED]
+PRECISIONS = ["float32", "bfloat16"]
 NUM_SAMPLES = 10_000
 
 
@@ -38,6 +40,9 @@ def main(argv=None):
     parser.add_argument("--columns", nargs="*", choices=COLUMNS, default=COLUMNS)
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
     parser.add_argument("--part", type=float, default=1.0, help="part of the training examples")
+    parser.add_argument(
+        "--precision", choices=PRECISIONS, default="float32", help="of the frozen biLM"
+    )
     parser.add_argument("--report", action="store_true", help="only the tables")
     parser.add_argument(
         "--plot", type=Path, help="picture of the layers' weights in each task's mix"
@@ -53,7 +58,9 @@ def main(argv=None):
             if any(part in task.name for part in options.tasks):
                 run_task(task, options)
     found = results(options.output)
-    print(table(found), learning_curve(found), hours(found), sep="\n\n")
+    tables = [table(found), learning_curve(found), precisions(found)]
+    # A table has two lines of heads.
+    print(*(t for t in tables if t.count("\n") > 1), hours(found), sep="\n\n")
     if options.plot:
         plot_weights(found, options.plot)
 
@@ -71,9 +78,9 @@ def run_task(task, options):
     import keras
 
     train, test = task.read(options.data / task.folder)
-    with vectors_once():
+    with vectors_once(task.model, options.precision):
         for column, seed in missing:
-            start = time.monotonic()
+            start = time.process_time()
             keras.utils.set_random_seed(seed)
             chosen = random.sample(train, min(round(options.part * len(train)), task.max_examples))
             result = task.run(task, chosen, test, column)
@@ -85,10 +92,11 @@ def run_task(task, options):
                 "column": column,
                 "seed": seed,
                 "part": options.part,
+                "precision": options.precision,
                 "measures": task.measures,
                 "num_train": len(chosen),
                 "num_test": len(result["counts"]),
-                "seconds": round(time.monotonic() - start),
+                "processor_seconds": round(time.process_time() - start),
                 "date": time.strftime("%Y-%m-%d"),
             }
             path = file_of(task.name, column, seed, options)
@@ -101,8 +109,9 @@ def run_task(task, options):
 
 def file_of(name, column, seed, options):
     """Where a number lies."""
-    part = "" if options.part == 1.0 else f"-{options.part:g}"
-    return options.output / f"{name}-{column}-{seed}{part}.json".replace(" ", "_").replace(",", "")
+    more = "" if options.part == 1.0 else f"-{options.part:g}"
+    more += "" if options.precision == "float32" else f"-{options.precision}"
+    return options.output / f"{name}-{column}-{seed}{more}.json".replace(" ", "_").replace(",", "")
 
 
 # === Measures, in percent, from sums of what was counted in each example, (.., numbers) ===
@@ -183,13 +192,10 @@ def cell(runs, measure):
     return f"{np.mean(scores):.1f} ± {np.std(scores, ddof=1):.1f}"
 
 
-def of(found, name, column, part=1.0):
+def of(found, name, column, part=1.0, precision="float32"):
     """The runs of a cell, one for each seed."""
-    return [
-        result
-        for result in found
-        if (result["task"], result["column"], result["part"]) == (name, column, part)
-    ]
+    cell = {"task": name, "column": column, "part": part, "precision": precision}
+    return [result for result in found if cell.items() <= result.items()]
 
 
 def not_above(ours, others, measure, seed=0):
@@ -220,11 +226,26 @@ def learning_curve(found):
     return "\n".join(lines)
 
 
+def precisions(found):
+    """What it costs to compute the vectors in bfloat16: the mix of the tasks where both are there."""
+    lines = [
+        f"| task | measure | {' | '.join(PRECISIONS)} | difference |",
+        f"|---|---|{'---|' * (len(PRECISIONS) + 1)}",
+    ]
+    for name, measure in rows_of([r for r in found if r["precision"] != "float32"]):
+        sides = [of(found, name, "mix", precision=precision) for precision in PRECISIONS]
+        exact, ours = (np.mean([score_of(r["counts"], measure) for r in side]) for side in sides)
+        cells = [cell(side, measure) for side in sides]
+        lines.append(f"| {name} | {measure} | {' | '.join(cells)} | {ours - exact:+.2f} |")
+    return "\n".join(lines)
+
+
 def hours(found):
-    """How long all of it took, and when."""
+    """How long all of it took one processor, and when."""
     dates = sorted({r["date"] for r in found})
-    took = sum(r["seconds"] for r in found) / 3600
-    return f"{len(found)} runs, {took:.1f} hours, {' to '.join(dict.fromkeys([*dates[:1], *dates[-1:]]))}"
+    took = sum(r["processor_seconds"] for r in found) / 3600
+    days = " to ".join(dict.fromkeys([*dates[:1], *dates[-1:]]))
+    return f"{len(found)} runs, {took:.1f} processor hours, {days}"
 
 
 def plot_weights(found, path):

@@ -85,22 +85,40 @@ def words_of(x):
 class vectors_once:
     """Within it a sentence's vectors are computed once for all runs of frozen biLMs, which are the same model."""
 
+    def __init__(self, model, precision="float32"):
+        self._model, self._precision, self._kept = model, precision, {}
+
     def __enter__(self):
         from keras_elmo.tasks import cached_vectors
 
-        self._module, self._rows, self._kept = cached_vectors, cached_vectors._rows, {}
-
-        def rows(texts, encoder, verbose):
-            keys = [tuple(text) for text in texts]
-            new = [key for key in dict.fromkeys(keys) if key not in self._kept]
-            if new:
-                arrays = [np.array(key, object) for key in new]
-                self._kept.update(zip(new, self._rows(arrays, encoder, verbose), strict=True))
-            return [self._kept[key] for key in keys]
-
-        cached_vectors._rows = rows
+        self._module, self._exact_rows = cached_vectors, cached_vectors._rows
+        cached_vectors._rows = self._rows
         return self
 
     def __exit__(self, *_):
-        self._module._rows = self._rows
+        self._module._rows = self._exact_rows
         self._kept.clear()
+
+    def _rows(self, texts, encoder, verbose):
+        keys = [tuple(text) for text in texts]
+        new = [key for key in dict.fromkeys(keys) if key not in self._kept]
+        if new:
+            arrays = [np.array(key, object) for key in new]
+            if self._precision == "float32":
+                rows = self._exact_rows(arrays, encoder, verbose)
+            else:
+                rows = embedder_rows(self._model, self._precision, new)
+            self._kept.update(zip(new, rows, strict=True))
+        return [self._kept[key] for key in keys]
+
+
+def embedder_rows(model, precision, sentences):
+    """What a head keeps of each sentence, from an `Embedder`: layer 0 once, and nothing at the boundaries."""
+    import keras_elmo
+
+    embedder = keras_elmo.Embedder(model, precision=precision)
+    tokens = ([word.decode() for word in sentence] for sentence in sentences)
+    for layers in embedder.embed(tokens):
+        half = layers.shape[-1] // 2
+        words = np.concatenate([layers[0, :, :half], *layers[1:]], axis=-1)
+        yield np.pad(words, [(1, 1), (0, 0)])

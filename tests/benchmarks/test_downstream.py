@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import itertools
 import json
+import re
 
 import keras
 import numpy as np
@@ -15,6 +16,7 @@ if keras.backend.backend() != "tensorflow":
     pytest.skip("heads need TensorFlow", allow_module_level=True)
 
 import downstream
+import downstream_heads
 import downstream_others
 import downstream_tasks
 import nearest_sense
@@ -22,6 +24,7 @@ import translation
 from downstream_tasks import Task
 
 import keras_elmo
+from keras_elmo.tasks import cached_vectors
 
 SENTENCES = [
     (["the", "cat", "sat"], ["D", "N", "V"]),
@@ -95,7 +98,7 @@ def test_runs_are_made_once_and_make_a_table(tmp_path, monkeypatch, capsys):
     assert len(files) == 6
     lines = capsys.readouterr().out.splitlines()
     assert [cell for cell in lines if cell.startswith("| tagging | accuracy |")]
-    assert lines[-1].startswith("6 runs, 0.0 hours, ")
+    assert lines[-1].startswith("6 runs, 0.0 processor hours, ")
     found = {(r["column"], r["seed"]): r for r in map(json.loads, (f.read_text() for f in files))}
     assert found["words", 0]["gamma"] == 0
     assert found["layer 0", 0]["layer_weights"] == [1, 0, 0]
@@ -112,9 +115,40 @@ def test_runs_are_made_once_and_make_a_table(tmp_path, monkeypatch, capsys):
     assert picture.stat().st_size > 1000
 
 
+def test_vectors_in_bfloat16_make_a_table_of_their_own(tmp_path, monkeypatch, capsys):
+    # Adam's first step knows only the signs.
+    monkeypatch.setattr(downstream_tasks, "TASKS", [dataclasses.replace(TAGGING, epochs=3)])
+    arguments = ["--data", str(tmp_path), "--output", str(tmp_path), "--seeds", "0"]
+    for precision in ("float32", "bfloat16"):
+        downstream.main([*arguments, "--columns", "mix", "--precision", precision])
+    exact, rough = (
+        json.loads((tmp_path / f"tagging-mix-0{more}.json").read_text())
+        for more in ("", "-bfloat16")
+    )
+    assert rough["precision"] == "bfloat16"
+    # It read other numbers, but not very different ones.
+    assert rough["gamma"] != exact["gamma"]
+    assert rough["gamma"] == pytest.approx(exact["gamma"], abs=1e-3)
+    lines = capsys.readouterr().out.splitlines()
+    [row] = [line for line in lines if line.startswith("| tagging ") and line.count("|") == 6]
+    assert re.fullmatch(r"\| tagging \| accuracy \| [\d.]+ \| [\d.]+ \| [+-][\d.]+ \|", row)
+
+
+def test_rows_of_an_embedder_are_those_of_the_head():
+    """In full precision the same numbers, but for the boundaries, which no head reads."""
+    head = keras_elmo.TokenClassifier(labels=["A", "B"], lstm_units=4)
+    sentences = ["the bank", "a 苹果 b"]
+    texts = [np.array(sentence.encode().split(), object) for sentence in sentences]
+    exact = cached_vectors._rows(texts, head.encoder, False)
+    found = downstream_heads.embedder_rows("elmo_tiny_en", "float32", map(tuple, texts))
+    for ours, theirs in zip(found, exact, strict=True):
+        np.testing.assert_allclose(ours[1:-1], theirs[1:-1], atol=1e-6)
+        assert not ours[[0, -1]].any()
+
+
 def test_a_part_of_the_examples_makes_a_second_table(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(downstream_tasks, "TASKS", [TAGGING])
-    monkeypatch.setattr(downstream, "vectors_once", contextlib.nullcontext)
+    monkeypatch.setattr(downstream, "vectors_once", lambda *_: contextlib.nullcontext())
     seen = []
 
     def run(task, train, test, column):

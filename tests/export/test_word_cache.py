@@ -1,4 +1,4 @@
-"""A word cache changes no number; it saves the character CNN."""
+"""A word cache changes no number, of the first word either; it saves the character CNN (user problem 33)."""
 
 import json
 import warnings

@@ -57,6 +57,22 @@ def test_a_word_is_encoded_once(model, monkeypatch):
     assert seen == [4, 1, 2, 1]
 
 
+def test_most_words_of_a_text_are_not_encoded(model, monkeypatch):
+    """Less than half of the character CNN's work is left, for words are not all equally frequent (user problem 49)."""
+    embedder = keras_elmo.Embedder(model, layers="top")
+    rows = []
+    encode = embedder._words._encode
+    monkeypatch.setattr(
+        embedder._words, "_encode", lambda ids: rows.append(ids.shape[1]) or encode(ids)
+    )
+    # Zipf's law: the n-th word of the language occurs 1/n times as often as the first.
+    chances = 1 / np.arange(1, 10_001)
+    draw = np.random.default_rng(0).choice(10_000, size=(100, 20), p=chances / chances.sum())
+    list(embedder.embed([[f"w{k}" for k in sentence] for sentence in draw]))
+    assert sum(rows) == len(np.unique(draw)) + len(BOUNDARIES)
+    assert sum(rows) <= draw.size / 2
+
+
 def test_nothing_is_kept_without_the_cache(model, monkeypatch):
     words = WordVectors(model, ["word_cache"])
     for _ in range(3):
