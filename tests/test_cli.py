@@ -278,6 +278,13 @@ def test_plot(command, once, tmp_path, name, magic):
     assert os.listdir(path.parent) == [path.name]
 
 
+def test_plot_of_the_layers(command, once, tmp_path):
+    path = tmp_path / "layers.svg"
+    result = command(*FIRST, "--plot-layers", path)
+    assert result.err == f"Picture: {path}\n"
+    assert path.read_bytes().startswith(b"<?xml")
+
+
 def test_plot_with_json(command, once, tmp_path):
     result = command(*FIRST, "--json", "--plot", tmp_path / "out.png")
     assert result.err == ""
@@ -595,3 +602,34 @@ def test_start_that_fails_shows_what_was_held_back():
     assert result.returncode == 1
     assert result.stderr.startswith("noise\n")
     assert result.stderr.endswith("RuntimeError: broken\n")
+
+
+# --- info --plot, projector ---
+
+
+def test_the_curves_of_a_run(command, refused, tmp_path):
+    line = refused("info", "elmo_tiny_en", "--plot", tmp_path / "out.png")
+    assert "elmo_tiny_en is no folder of one" in line
+    run = tmp_path / "run"
+    (run / "checkpoints").mkdir(parents=True)
+    (run / "run.json").write_text("{}")
+    entry = {"step": 1, "loss": 2.0, "gradient_norm": 1.0, "learning_rate": 0.1}
+    (run / "log.jsonl").write_text(json.dumps(entry) + "\n")
+    # A run of one step has no checkpoint to tell of, but curves.
+    result = command("info", run, "--plot", tmp_path / "out.png")
+    assert result.err.startswith(f"Picture: {tmp_path / 'out.png'}\n")
+    assert "has no checkpoint yet" in result.err
+    assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_projector(command, refused, tmp_path):
+    text, folder = tmp_path / "text.txt", tmp_path / "cloud"
+    text.write_text("The bank is near.\nMy bank, my money.\n")
+    result = command("projector", text, "-o", folder, "--word", "bank", "money")
+    assert result.code == 0
+    assert result.err.startswith(f"Wrote {folder}: 3 words, 3 layers.\n")
+    assert len((folder / "metadata.tsv").read_text().splitlines()) == 4
+    assert "exists already" in refused("projector", text, "-o", folder)
+    line = refused("projector", text, "-o", tmp_path / "other", "--word", "Bank")
+    assert "None of the words Bank is in the text" in line
+    assert not (tmp_path / "other").exists()

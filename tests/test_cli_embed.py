@@ -86,3 +86,19 @@ def test_warnings_are_notes(run, monkeypatch, model):
         warnings.simplefilter("default")
         code, err = run("-o", "out.hdf5")
     assert (code, err) == (2, "keras-elmo: note: beware\nkeras-elmo: enough\n")
+
+
+def test_a_picture_of_the_lengths(run, tmp_path):
+    code, err = run("-o", "out.npz", "--plot", "lengths.png")
+    assert code == 0
+    assert err.endswith("Picture: lengths.png\n")
+    assert (tmp_path / "lengths.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_no_picture_without_matplotlib(run, monkeypatch, tmp_path):
+    """Said before the work."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    code, err = run("-o", "out.npz", "--plot", "lengths.png")
+    assert code == 2
+    assert "pip install matplotlib" in err
+    assert not (tmp_path / "out.npz").exists()

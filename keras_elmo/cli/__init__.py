@@ -9,6 +9,7 @@ from keras_elmo.cli import export as _export  # noqa: F401
 from keras_elmo.cli import language_model as _language_model  # noqa: F401
 from keras_elmo.cli import models as _models  # noqa: F401
 from keras_elmo.cli import pretrain as _pretrain  # noqa: F401
+from keras_elmo.cli import projector as _projector  # noqa: F401
 from keras_elmo.cli import serve as _serve  # noqa: F401
 from keras_elmo.cli.app import app as app
 from keras_elmo.cli.app import run as run

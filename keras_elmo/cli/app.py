@@ -6,6 +6,8 @@ import logging
 import os
 import sys
 import warnings
+from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -32,6 +34,12 @@ Model = Annotated[
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON object and nothing else.", metavar="")
 ]
+
+
+def picture(help: str) -> Any:
+    """The option that names a picture to draw."""
+    return typer.Option(help=help, metavar="OUT.png")
+
 
 # Words and paths are printed as they are, whatever brackets and colons they have.
 PLAIN: dict[str, Any] = {"markup": False, "emoji": False, "highlight": False}
@@ -82,6 +90,19 @@ def print_json(answer: dict[str, Any]) -> None:
     except UnicodeEncodeError:
         text = json.dumps(answer)
     print(text)
+
+
+def draw_if_asked(path: Path | None, draw: Callable[[Path], None], as_json: bool = False) -> None:
+    """Draws a picture, if one is asked for, and says where it is; matplotlib's warnings become lines for a person."""
+    if path is None:
+        return
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always")
+        draw(path)
+    for note in notes:
+        complain(str(note.message))
+    if not as_json:
+        print(f"Picture: {path}", file=sys.stderr)
 
 
 @app.callback(invoke_without_command=True)

@@ -1,8 +1,6 @@
 """`keras-elmo compare`: a word's vector depends on its sentence."""
 
 import itertools
-import sys
-import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +11,7 @@ from rich.table import Column, Table
 
 from keras_elmo import presets
 from keras_elmo.checkpoints import load_checkpoint
-from keras_elmo.cli.app import PLAIN, Json, Model, app, complain, print_json
+from keras_elmo.cli.app import PLAIN, Json, Model, app, draw_if_asked, picture, print_json
 from keras_elmo.cli.list_options import list_options
 from keras_elmo.extras import require
 from keras_elmo.inference import Comparison, compare_words
@@ -37,8 +35,10 @@ def compare(
     ] = None,
     model: Model = presets.DEFAULT_PRESET,
     plot: Annotated[
-        Path | None,
-        typer.Option(help="Draw token against token per layer to this file.", metavar="OUT.png"),
+        Path | None, picture("Draw token against token per layer to this file.")
+    ] = None,
+    plot_layers: Annotated[
+        Path | None, picture("Draw the word's similarity over the layers to this file.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -46,7 +46,7 @@ def compare(
     for name, values in (("SENTENCE", sentences), ("--oov", oov)):
         if values and len(values) < 2:
             raise typer.BadParameter("must be two or more", param_hint=f"'{name}'")
-    if plot is not None:
+    if plot is not None or plot_layers is not None:
         # Before the work, not after it.
         require("matplotlib", "plot")
     checkpoint = load_checkpoint(model)
@@ -54,8 +54,8 @@ def compare(
         checkpoint.model, sentences, word, checkpoint.metadata.get("tokenizer") or "word"
     )
     oov_similarity = compare_words(checkpoint.model, oov) if oov else None
-    if plot is not None:
-        _plot(result, plot)
+    draw_if_asked(plot, lambda path: _plot_tokens(result, path), as_json)
+    draw_if_asked(plot_layers, lambda path: _plot_layers(result, sentences, path), as_json)
     if as_json:
         answer: dict[str, Any] = {
             "word": word,
@@ -71,18 +71,18 @@ def compare(
     _print_comparison(console, result)
     if oov_similarity is not None:
         _print_oov(console, oov or [], oov_similarity)
-    if plot is not None:
-        print(f"Picture: {plot}", file=sys.stderr)
 
 
-def _plot(result: Comparison, path: Path) -> None:
+def _plot_tokens(result: Comparison, path: Path) -> None:
     from keras_elmo.plot import plot_token_similarity
 
-    with warnings.catch_warnings(record=True) as notes:
-        warnings.simplefilter("always")
-        plot_token_similarity(result.sentences, result.token_layers, path, result.word)
-    for note in notes:
-        complain(str(note.message))
+    plot_token_similarity(result.sentences, result.token_layers, path, result.word)
+
+
+def _plot_layers(result: Comparison, sentences: list[str], path: Path) -> None:
+    from keras_elmo.plot import plot_layer_similarity
+
+    plot_layer_similarity(sentences, result.layers, path, result.word)
 
 
 def _print_comparison(console: Console, result: Comparison) -> None:

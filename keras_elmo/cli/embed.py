@@ -8,8 +8,9 @@ from typing import Annotated, Literal
 import typer
 
 from keras_elmo import presets
-from keras_elmo.cli.app import Model, app, complain
+from keras_elmo.cli.app import Model, app, complain, draw_if_asked, picture
 from keras_elmo.cli.progress import Bar
+from keras_elmo.extras import require
 from keras_elmo.inference import Embedder, Progress, embed_files, unfinished_run
 
 
@@ -48,6 +49,9 @@ def embed(
         Literal["float32", "bfloat16"],
         typer.Option(help="bfloat16 is faster where the processor has it, and rougher."),
     ] = "float32",
+    plot: Annotated[
+        Path | None, picture("Draw how long the words are and which are cut to this file.")
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with an interrupted run.", metavar="")
     ] = False,
@@ -57,13 +61,10 @@ def embed(
     HDF5 has the layout of bilm-tf and AllenNLP: a dataset for each line, named by its number from 0, and
     `sentence_to_index`. A run that is interrupted goes on with --resume.
     """
-    embedder = Embedder(
-        model,
-        layers,
-        tokenizer,
-        batch_tokens,
-        precision,
-    )
+    if plot is not None:
+        # Before the work, not after it.
+        require("matplotlib", "plot")
+    embedder = Embedder(model, layers, tokenizer, batch_tokens, precision)
     started = time.monotonic()
 
     def show(progress: Progress) -> None:
@@ -80,6 +81,7 @@ def embed(
                 complain("interrupted. What is done is kept: go on with --resume.")
             raise
     _report(embedder, count, output, time.monotonic() - started)
+    draw_if_asked(plot, lambda path: _plot_word_lengths(embedder, path))
 
 
 def _report(embedder: Embedder, count: int, output: Path, seconds: float) -> None:
@@ -96,3 +98,9 @@ def _report(embedder: Embedder, count: int, output: Path, seconds: float) -> Non
             f"{embedder.model.max_word_length - 2} bytes of a word. Such as: {examples}",
             file=sys.stderr,
         )
+
+
+def _plot_word_lengths(embedder: Embedder, path: Path) -> None:
+    from keras_elmo.plot import plot_word_lengths
+
+    plot_word_lengths(embedder.word_lengths, embedder.model.max_word_length, path)

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from keras_elmo import presets
-from keras_elmo.checkpoints import bilm_tf, load_checkpoint, preset
-from keras_elmo.cli.app import PLAIN, Json, app, print_json
+from keras_elmo.checkpoints import bilm_tf, load_checkpoint, preset, run_folder
+from keras_elmo.cli.app import PLAIN, Json, app, draw_if_asked, picture, print_json
 from keras_elmo.models.elmo_model import ARCHITECTURE
 
 
@@ -24,8 +24,13 @@ def info(
         ),
     ] = presets.DEFAULT_PRESET,
     as_json: Json = False,
+    plot: Annotated[
+        Path | None, picture("Of the folder of a pre-training run: draw its curves to this file.")
+    ] = None,
 ) -> None:
     """Say what a model is: its format, architecture, parameters, vocabulary, origin. Presets are listed, too."""
+    # Also of a run that has no checkpoint yet.
+    draw_if_asked(plot, lambda path: _plot_training(source, path), as_json)
     checkpoint = load_checkpoint(source)
     model = checkpoint.model
     facts: dict[str, Any] = {
@@ -48,6 +53,16 @@ def info(
     console = Console(**PLAIN)
     console.print(table)
     console.print(f"\nPresets: {', '.join(presets.preset_names())}")
+
+
+def _plot_training(source: str, path: Path) -> None:
+    from keras_elmo.plot import plot_training
+
+    if not run_folder.recognizes(Path(source)):
+        raise ValueError(
+            f"`--plot` draws the curves of a pre-training run, and {source} is no folder of one."
+        )
+    plot_training(source, path)
 
 
 def _flat(facts: dict[str, Any]) -> list[tuple[str, Any]]:

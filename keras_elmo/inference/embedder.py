@@ -4,7 +4,8 @@ import os
 import reprlib
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
@@ -55,7 +56,8 @@ class Embedder:
     Attributes:
         model: The `ElmoModel`.
         dim: Values per token and layer.
-        num_words: Tokens embedded so far.
+        word_lengths: How many tokens of each length in bytes were embedded so far.
+        num_words: All of them.
         num_cut_words: Those of them that were longer than the model reads.
         cut_words: Up to five examples of these.
 
@@ -109,12 +111,22 @@ class Embedder:
         self.tokenizer = tokenizer or "word"
         self.batch_tokens = batch_tokens
         self.dim = model.projection_dim * (1 if layers == "word" else 2)
-        self.num_words = 0
-        self.num_cut_words = 0
+        self.word_lengths: Counter[int] = Counter()
         self.cut_words: list[str] = []
         self._without = tuple(without)
         self._words = WordVectors(model, self._without)
         self._compile()
+
+    @property
+    def num_words(self) -> int:
+        """Tokens embedded so far."""
+        return self.word_lengths.total()
+
+    @property
+    def num_cut_words(self) -> int:
+        """Those of them that were longer than the model reads."""
+        room = self.model.max_word_length - 2
+        return sum(count for length, count in self.word_lengths.items() if length > room)
 
     def embed(self, sentences: Iterable[Sentence]) -> Iterator[np.ndarray]:
         """Embeds sentences, each a string, which is tokenized, or a sequence of tokens.
@@ -136,7 +148,7 @@ class Embedder:
         self,
         sentences: Iterable[Sentence],
         on_batch: Callable[[int, int], None] = lambda num_sentences, num_words: None,
-    ) -> Iterator[tuple[list[Sequence[str]], list[np.ndarray]]]:
+    ) -> Generator[tuple[list[Sequence[str]], list[np.ndarray]], None, None]:
         """Like `embed`, many sentences at a time: their tokens and their vectors.
 
         Args:
@@ -180,7 +192,7 @@ class Embedder:
         self, window: list[Sequence[str]], arrays: list[np.ndarray]
     ) -> Iterator[tuple[list[Sequence[str]], list[np.ndarray]]]:
         if window:
-            self._count_cut_words(window)
+            self._count_words(window)
             yield window, arrays
 
     def _embed_window(
@@ -251,16 +263,14 @@ class Embedder:
         if batch:
             yield batch
 
-    def _count_cut_words(self, window: list[Sequence[str]]) -> None:
+    def _count_words(self, window: list[Sequence[str]]) -> None:
         room = self.model.max_word_length - 2
         for tokens in window:
-            self.num_words += len(tokens)
-            for token in tokens:
-                # A character has one to four bytes: most words need not be encoded to know.
-                if len(token) * 4 > room and len(token.encode("utf-8", "ignore")) > room:
-                    self.num_cut_words += 1
-                    if len(self.cut_words) < 5 and token not in self.cut_words:
-                        self.cut_words.append(token)
+            lengths = [len(token.encode("utf-8", "ignore")) for token in tokens]
+            self.word_lengths.update(lengths)
+            if lengths and max(lengths) > room and len(self.cut_words) < 5:
+                cut = (token for token, n in zip(tokens, lengths, strict=True) if n > room)
+                self.cut_words = list(dict.fromkeys([*self.cut_words, *cut]))[:5]
 
     # --- batches to vectors ---
 

@@ -418,6 +418,7 @@ def test_cut_words_are_counted_and_shown(load):
     assert (subject.num_words, subject.num_cut_words) == (8, 4)
     assert (subject.num_cut_words, subject.num_words) == count_cut_words(sentences, 20)
     assert subject.cut_words == [long, "a" * 19, "é" * 10]
+    assert subject.word_lengths == {21: 2, 6: 1, 18: 2, 19: 1, 0: 1, 20: 1}
     list(subject.embed([[f"{k}{'x' * 30}" for k in range(9)]]))
     assert (subject.num_words, subject.num_cut_words, len(subject.cut_words)) == (17, 13, 5)
 

@@ -1,4 +1,3 @@
-import json
 import os
 import sys
 import warnings
@@ -6,8 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from keras_elmo import plot
-from keras_elmo.plot import plot_layer_weights, plot_perplexity, plot_token_similarity
+from keras_elmo.plot import drawing, plot_token_similarity
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib not installed (extra `plot`)")
 
@@ -19,20 +17,6 @@ SENTENCES = [["the", "bank"], ["a", "bank", "$x_", "^$"]]
 def similarities(sentences, layers=3):
     count = sum(map(len, sentences))
     return list(np.random.default_rng(0).uniform(-1, 1, (layers, count, count)))
-
-
-@pytest.fixture
-def figures(monkeypatch):
-    """The figures that are saved."""
-    saved = []
-    real = Figure.savefig
-
-    def savefig(figure, *args, **options):
-        saved.append(figure)
-        real(figure, *args, **options)
-
-    monkeypatch.setattr(Figure, "savefig", savefig)
-    return saved
 
 
 def panels(figure):
@@ -131,10 +115,10 @@ def test_a_character_that_no_font_has(tmp_path):
 def test_installed_fonts_help_out(monkeypatch):
     from matplotlib.font_manager import fontManager
 
-    assert plot._fonts()[0] == "sans-serif"
-    assert set(plot._fonts()[1:]) <= {font.name for font in fontManager.ttflist}
-    monkeypatch.setattr(plot, "_MORE_FONTS", ("STIXGeneral", "No Such Font"))
-    assert plot._fonts() == ["sans-serif", "STIXGeneral"]
+    assert drawing.fonts()[0] == "sans-serif"
+    assert set(drawing.fonts()[1:]) <= {font.name for font in fontManager.ttflist}
+    monkeypatch.setattr(drawing, "_MORE_FONTS", ("STIXGeneral", "No Such Font"))
+    assert drawing.fonts() == ["sans-serif", "STIXGeneral"]
 
 
 def test_other_warnings_pass(tmp_path, monkeypatch):
@@ -191,72 +175,3 @@ def test_no_figure_stays_in_memory(tmp_path):
     assert (
         "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
     )
-
-
-# --- the curve of a run ---
-
-
-@pytest.fixture
-def log(tmp_path):
-    """A log of a run that went on from a checkpoint: step 20 is there twice."""
-    found = [(10, 90.0), (20, 30.0), (20, 40.0), (30, 50.0)]
-    lines = [
-        {
-            "step": step,
-            "validation": {
-                "perplexity": value,
-                "forward_perplexity": value + 1,
-                "backward_perplexity": value - 1,
-            },
-        }
-        for step, value in found
-    ]
-    lines.insert(1, {"step": 15, "sampled_loss": 3.5})
-    path = tmp_path / "log.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return path
-
-
-def test_perplexity_over_the_steps(tmp_path, figures, log):
-    plot_perplexity(log, tmp_path / "curve.png")
-    (axis,) = figures[0].axes
-    lines = {line.get_label(): line for line in axis.get_lines()}
-    assert list(lines) == ["forward", "backward", "both"]
-    assert all(list(line.get_xdata()) == [10, 20, 30] for line in lines.values())
-    assert list(lines["both"].get_ydata()) == [90, 40, 50]
-    assert list(lines["backward"].get_ydata()) == [89, 39, 49]
-    assert [text.get_text() for text in axis.texts] == ["40.0"]
-    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_a_log_without_validations(tmp_path):
-    path = tmp_path / "log.jsonl"
-    path.write_text('{"step": 15, "sampled_loss": 3.5}\n')
-    with pytest.raises(ValueError, match="has no line with a validation. Train with `--validation"):
-        plot_perplexity(path, tmp_path / "curve.png")
-    with pytest.raises(ValueError, match="must end in one of"):
-        plot_perplexity(path, tmp_path / "curve.xyz")
-    with pytest.raises(OSError, match="none.jsonl"):
-        plot_perplexity(tmp_path / "none.jsonl", tmp_path / "curve.png")
-    assert os.listdir(tmp_path) == ["log.jsonl"]
-
-
-# --- the weights of the layers ---
-
-
-def test_layer_weights(tmp_path, figures):
-    plot_layer_weights({"tags, $x_": [0.6, 0.3, 0.1], "roles": [0.2, 0.8]}, tmp_path / "mix.png")
-    axis = figures[0].axes[0]
-    assert [text.get_text() for text in axis.texts] == ["0.60", "0.30", "0.10", "0.20", "0.80"]
-    assert [label.get_text() for label in axis.get_yticklabels()] == ["tags, $x_", "roles"]
-    assert [label.get_text() for label in axis.get_xticklabels()] == [
-        "characters",
-        "LSTM 1",
-        "LSTM 2",
-    ]
-
-
-@pytest.mark.parametrize("weights", [{}, {"tags": []}])
-def test_no_layer_weights(tmp_path, weights):
-    with pytest.raises(ValueError, match="the layers' weights of a task at least. Received: none"):
-        plot_layer_weights(weights, tmp_path / "mix.png")
