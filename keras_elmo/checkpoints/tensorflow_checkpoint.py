@@ -3,7 +3,9 @@
 import os
 import re
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -35,7 +37,7 @@ _NAMES = [
 ]
 # What TensorFlow's reader raises, beside its own errors.
 _DAMAGED = (RuntimeError, IndexError, ValueError)
-_CELL = re.compile(r"/cell_(\d+)/")
+_CELL = re.compile(r"/(?:cell_|Cell)(\d+)/")
 
 
 def find(folder: Path) -> Path | None:
@@ -55,13 +57,16 @@ def find(folder: Path) -> Path | None:
     return indices[-1]
 
 
-def read_arrays(index: Path) -> dict[str, np.ndarray]:
+def read_arrays(
+    index: Path, more: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, np.ndarray]:
     """The weights of a checkpoint under the names of bilm-tf's HDF5 files; what only training needs is left out.
 
     The variables may be in any scope: `lm/`, `model/lm/`, none.
 
     Args:
         index: The file `PREFIX.index`; `PREFIX.data-..` must be beside it.
+        more: Patterns of the names of more variables, and what their arrays are called.
 
     Raises:
         ValueError: If the files are damaged or cut off, or hold no biLM.
@@ -82,6 +87,8 @@ def read_arrays(index: Path) -> dict[str, np.ndarray]:
         datasets = {
             name: _dataset(name.removeprefix(scope)) for name in names if name.startswith(scope)
         }
+        for pattern, dataset in more.items():
+            datasets |= {name: dataset for name in names if re.fullmatch(pattern, name)}
         try:
             return {
                 dataset: reader.get_tensor(name).astype(np.float32)
