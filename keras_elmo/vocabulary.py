@@ -20,7 +20,7 @@ BEGIN_OF_SENTENCE_TOKEN = "<S>"
 END_OF_SENTENCE_TOKEN = "</S>"
 UNKNOWN_TOKEN = "<UNK>"
 
-_SPECIALS = (BEGIN_OF_SENTENCE_TOKEN, END_OF_SENTENCE_TOKEN, UNKNOWN_TOKEN)
+SPECIAL_TOKENS = (BEGIN_OF_SENTENCE_TOKEN, END_OF_SENTENCE_TOKEN, UNKNOWN_TOKEN)
 # bilm-tf gives lines with this word no id.
 _SKIPPED = "!!!MAXTERMID"
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -264,13 +264,13 @@ def _check_is_list(name: str, value: object, content: str) -> None:
 
 
 def _check_specials(ids: dict[str, int], source: str) -> None:
-    missing = [special for special in _SPECIALS if special not in ids]
+    missing = [special for special in SPECIAL_TOKENS if special not in ids]
     if not missing:
         return
     lower = [special.lower() for special in missing if special.lower() in ids]
     fix = f"case matters: write {', '.join(lower)} in capitals" if lower else "add what is missing"
     raise ValueError(
-        f"{source} must hold {', '.join(_SPECIALS)}, as single tokens. "
+        f"{source} must hold {', '.join(SPECIAL_TOKENS)}, as single tokens. "
         f"Received: {len(ids)} tokens without {', '.join(missing)}; {fix}."
     )
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from paths import DATA
 
-from keras_elmo import __version__, cli, tokenize_sentences
+from keras_elmo import __version__, cli, load_model, tokenize_sentences
 from keras_elmo.checkpoints import load_checkpoint
 from keras_elmo.cli import compare
 
@@ -464,6 +464,39 @@ def test_convert_other_peoples_weights_and_back(command, tmp_path, name):
     assert contents(tmp_path / "back" / "model.hdf5") == contents(source / "weights.hdf5")
 
 
+@pytest.mark.parametrize("target_format", ["bilm", "safetensors"])
+def test_convert_without_the_softmax(command, tmp_path, target_format):
+    """The same arrays in both formats, and both are read."""
+    for name, more in (("with", ()), ("without", ("--no-softmax",))):
+        target = tmp_path / name
+        arguments = ("convert", "elmo_tiny_en", target, "--to", target_format, *more)
+        assert command(*arguments).code == 0
+        facts = json.loads(command("info", target, "--json").out)
+        assert facts["softmax"] == (name == "with")
+        assert facts["vocabulary_size"] == 40000
+    file = "model.hdf5" if target_format == "bilm" else "model.safetensors"
+    assert (tmp_path / "without" / file).stat().st_size < (
+        tmp_path / "with" / file
+    ).stat().st_size / 2
+    original, found = (
+        load_model(source).get_weights() for source in ("elmo_tiny_en", tmp_path / "with" / file)
+    )
+    for one, other in zip(original, found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_convert_to_word2vec(command, tmp_path):
+    words = tmp_path / "words.txt"
+    words.write_text("bank\nbnak\n")
+    for target_format in ("word2vec", "word2vec-binary"):
+        target = tmp_path / target_format
+        result = command(
+            *("convert", "elmo_tiny_en", target, "--to", target_format, "--vocabulary", words)
+        )
+        assert result.err == f"Wrote {target} ({target_format}).\n"
+        assert target.read_bytes().startswith(b"2 128\nbank ")
+
+
 def test_convert_refuses_an_existing_target(refused, weights_folder, tmp_path):
     (tmp_path / "mine").write_text("mine")
     for target in (tmp_path, tmp_path / "mine", "."):
@@ -476,6 +509,10 @@ def test_convert_mistakes(refused, tmp_path):
     assert "There is no file" in refused("convert", "nope", tmp_path / "x")
     assert "'--to'" in refused("convert", "elmo_tiny_en", tmp_path / "x", "--to", "onnx")
     assert "TARGET" in refused("convert", "elmo_tiny_en")
+    line = refused("convert", "elmo_tiny_en", tmp_path / "x", "--no-softmax")
+    assert "`--no-softmax` is for `--to bilm or safetensors`" in line
+    line = refused("convert", "elmo_tiny_en", tmp_path / "x", "--vocabulary", "words.txt")
+    assert "`--vocabulary` is for `--to word2vec or word2vec-binary`" in line
     assert not os.listdir(tmp_path)
 
 

@@ -3,6 +3,7 @@
 In as well: options and the TensorFlow checkpoint of bilm-tf's training, which has the softmax.
 """
 
+import dataclasses
 import os
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,16 @@ from keras_elmo.checkpoints import tensorflow_checkpoint
 from keras_elmo.checkpoints.bilm_tf_options import Options, arguments_of, options_of
 from keras_elmo.checkpoints.bilm_tf_weights import assign, table_of
 from keras_elmo.checkpoints.checkpoint import Checkpoint, Softmax, check_softmax
+from keras_elmo.extras import require
 from keras_elmo.files import written_beside
 from keras_elmo.models import ElmoModel
 from keras_elmo.vocabulary import Vocabulary
 
 OPTIONS_FILE = "options.json"
 WEIGHTS_FILE = "model.hdf5"
+SAFETENSORS_FILE = "model.safetensors"
 VOCABULARY_FILE = "vocab.txt"
+_SAFETENSORS = ".safetensors"
 
 
 def recognizes(folder: Path) -> bool:
@@ -85,7 +89,12 @@ def read(folder: Path, weights_file: Path | None = None, **overrides: Any) -> Ch
     return Checkpoint(model, vocabulary, softmax, metadata, format=kind)
 
 
-def write(checkpoint: Checkpoint, folder: str | os.PathLike) -> None:
+def write(
+    checkpoint: Checkpoint,
+    folder: str | os.PathLike,
+    with_softmax: bool = True,
+    safetensors: bool = False,
+) -> None:
     """Writes a model as `options.json`, `model.hdf5` and, if it has a vocabulary, `vocab.txt`.
 
     The format has no place for the learned mix: it is left out. What is known of the model's origin, its licence
@@ -94,21 +103,33 @@ def write(checkpoint: Checkpoint, folder: str | os.PathLike) -> None:
     Args:
         checkpoint: The model, and its vocabulary and softmax if it has them.
         folder: The folder to make.
+        with_softmax: Whether the softmax is written, too, if the model has one, as bilm-tf's own files do not.
+            Defaults to `True`.
+        safetensors: Whether to write `model.safetensors`, with arrays of the same names, in place of HDF5. Defaults
+            to `False`.
 
     Raises:
+        ModuleNotFoundError: if safetensors is asked for and not installed.
         ValueError: if the folder exists, or if model, softmax and vocabulary do not fit each other.
     """
+    if not with_softmax:
+        checkpoint = dataclasses.replace(checkpoint, softmax=None)
     if checkpoint.softmax is not None:
         check_softmax(checkpoint.softmax, checkpoint.model, checkpoint.vocabulary, folder)
+    arrays = {name: dataset.array() for name, dataset in table_of(checkpoint.model).items()}
+    if checkpoint.softmax is not None:
+        arrays[presets.SOFTMAX_KERNEL], arrays[presets.SOFTMAX_BIAS] = checkpoint.softmax
+    if safetensors:
+        save_file = require("safetensors.numpy", "safetensors").save_file
     with written_beside(folder) as beside:
         beside.mkdir()
         presets.write_json(beside / OPTIONS_FILE, options_of(checkpoint))
-        with h5py.File(beside / WEIGHTS_FILE, "w") as file:
-            for name, dataset in table_of(checkpoint.model).items():
-                file.create_dataset(name, data=dataset.array())
-            if checkpoint.softmax is not None:
-                file.create_dataset(presets.SOFTMAX_KERNEL, data=checkpoint.softmax.kernel)
-                file.create_dataset(presets.SOFTMAX_BIAS, data=checkpoint.softmax.bias)
+        if safetensors:
+            save_file(arrays, beside / SAFETENSORS_FILE)
+        else:
+            with h5py.File(beside / WEIGHTS_FILE, "w") as file:
+                for name, array in arrays.items():
+                    file.create_dataset(name, data=array)
         if checkpoint.metadata:
             presets.write_json(beside / presets.METADATA_FILE, checkpoint.metadata)
         if checkpoint.vocabulary is not None:
@@ -123,7 +144,7 @@ def _options_files(folder: Path) -> list[Path]:
 
 
 def _weights_files(folder: Path) -> list[Path]:
-    return _files(folder, ".hdf5") or _files(folder, ".h5")
+    return _files(folder, ".hdf5") or _files(folder, ".h5") or _files(folder, _SAFETENSORS)
 
 
 def _vocabulary_files(folder: Path) -> list[Path]:
@@ -161,7 +182,9 @@ def _only(files: list[Path], folder: Path, what: str) -> Path:
 
 
 def _read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """All datasets of an HDF5 file as float32, by name."""
+    """All datasets of an HDF5 or safetensors file as float32, by name."""
+    if path.suffix == _SAFETENSORS:
+        return _read_safetensors(path)
     arrays: dict[str, np.ndarray] = {}
 
     def read(name: str, item: Any) -> None:
@@ -180,6 +203,17 @@ def _read_arrays(path: Path) -> dict[str, np.ndarray]:
             f"{path} is not an HDF5 file, or is damaged or cut off ({error})."
         ) from error
     return arrays
+
+
+def _read_safetensors(path: Path) -> dict[str, np.ndarray]:
+    safetensors = require("safetensors", "safetensors")
+    load_file = require("safetensors.numpy", "safetensors").load_file
+    try:
+        return {name: array.astype(np.float32) for name, array in load_file(path).items()}
+    except safetensors.SafetensorError as error:
+        raise ValueError(
+            f"{path} is no safetensors file, or is damaged or cut off ({error})."
+        ) from error
 
 
 def _take_softmax(arrays: dict[str, np.ndarray], path: Path) -> Softmax | None:

@@ -107,7 +107,7 @@ def load_checkpoint(source: str | os.PathLike, **overrides: Any) -> Checkpoint:
         raise ValueError(
             f"{path} is a whole Keras model: load it by `keras.saving.load_model` after `import keras_elmo`."
         )
-    if path.suffix in (".hdf5", ".h5") and path.is_file():
+    if path.suffix in (".hdf5", ".h5", ".safetensors") and path.is_file():
         if path.name == presets.WEIGHTS_FILE:
             return preset.read(presets.preset_folder(path.parent), **overrides)
         return bilm_tf.read(path.parent, weights_file=path, **overrides)

@@ -1,7 +1,6 @@
 """`keras-elmo info` and `convert`: what a model is, and in another format."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from keras_elmo import presets
-from keras_elmo.checkpoints import bilm_tf, load_checkpoint, preset, run_folder
+from keras_elmo.checkpoints import bilm_tf, load_checkpoint, preset, run_folder, word2vec
 from keras_elmo.cli.app import PLAIN, Json, app, draw_if_asked, picture, print_json
 from keras_elmo.models.elmo_model import ARCHITECTURE
 
@@ -86,14 +85,44 @@ def convert(
     source: Annotated[
         str, typer.Argument(help="What to read: anything `info` knows.", metavar="SOURCE")
     ],
-    target: Annotated[Path, typer.Argument(help="The folder to make.", metavar="TARGET")],
+    target: Annotated[
+        Path,
+        typer.Argument(help="The folder to make, or the file for word2vec.", metavar="TARGET"),
+    ],
     to: Annotated[
-        Literal["preset", "bilm"],
-        typer.Option(help="Our own format, or options.json and HDF5 for bilm-tf and AllenNLP."),
+        Literal["preset", "bilm", "safetensors", "word2vec", "word2vec-binary"],
+        typer.Option(
+            help="Our own format; options.json and HDF5 for bilm-tf and AllenNLP, or the same arrays as safetensors; "
+            "or layer 0 of a vocabulary's words in word2vec's formats."
+        ),
     ] = "preset",
+    softmax: Annotated[
+        bool,
+        typer.Option(
+            "--softmax/--no-softmax",
+            help="For bilm and safetensors: with the language model's softmax or without.",
+        ),
+    ] = True,
+    vocabulary: Annotated[
+        Path | None,
+        typer.Option(
+            help="For word2vec: a file with a word a line; by default the model's own words.",
+            metavar="FILE",
+        ),
+    ] = None,
 ) -> None:
     """Write a model in another format, with its vocabulary and its language model's softmax, if it has them."""
+    for option, given, formats in (
+        ("--no-softmax", not softmax, ("bilm", "safetensors")),
+        ("--vocabulary", vocabulary is not None, ("word2vec", "word2vec-binary")),
+    ):
+        if given and to not in formats:
+            raise ValueError(f"`{option}` is for `--to {' or '.join(formats)}`. Leave it out.")
     checkpoint = load_checkpoint(source)
-    writers: dict[str, Callable] = {"preset": preset.write, "bilm": bilm_tf.write}
-    writers[to](checkpoint, target)
+    if to == "preset":
+        preset.write(checkpoint, target)
+    elif to in ("bilm", "safetensors"):
+        bilm_tf.write(checkpoint, target, softmax, safetensors=to == "safetensors")
+    else:
+        word2vec.write(checkpoint, target, vocabulary, binary=to == "word2vec-binary")
     print(f"Wrote {target} ({to}).", file=sys.stderr)

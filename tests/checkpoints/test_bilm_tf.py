@@ -460,3 +460,16 @@ def test_checkpoint_made_by_hand(tmp_path):
     options = json.loads((tmp_path / "with_softmax" / "options.json").read_text(encoding="utf-8"))
     assert options["n_tokens_vocab"] == 9
     assert keras.backend.standardize_dtype(read.model.variables[0].dtype) == "float32"
+
+
+def test_damaged_safetensors(tmp_path):
+    """Read as the HDF5 files are, and as carefully."""
+    weights = reference.random_model(options_for(), seed=1)
+    source = reference.write_model(tmp_path / "source", options_for(), weights, VOCABULARY)
+    bilm_tf.write(bilm_tf.read(source), tmp_path / "target", safetensors=True)
+    file = tmp_path / "target" / "model.safetensors"
+    whole = file.read_bytes()
+    for data in (whole[:-1], whole[:50], b""):
+        file.write_bytes(data)
+        with pytest.raises(ValueError, match="is no safetensors file, or is damaged or cut off"):
+            bilm_tf.read(tmp_path / "target")
