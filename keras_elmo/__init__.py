@@ -18,6 +18,7 @@ from keras_elmo.layers import ScalarMix as ScalarMix
 from keras_elmo.layers import SentenceMean as SentenceMean
 from keras_elmo.models import BidirectionalLanguageModel as BidirectionalLanguageModel
 from keras_elmo.models import ElmoModel as ElmoModel
+from keras_elmo.presets import upload_preset as upload_preset
 
 if _keras.backend.backend() == "tensorflow":
     from keras_elmo.elmo_embedding import ElmoEmbedding as ElmoEmbedding

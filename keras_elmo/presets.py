@@ -12,6 +12,8 @@
 
 import json
 import os
+import shutil
+import tempfile
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,12 +21,22 @@ from typing import Any
 import h5py
 import numpy as np
 
+from keras_elmo import hub
+
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.weights.h5"
 METADATA_FILE = "metadata.json"
 LANGUAGE_MODEL_FILE = "language_model.weights.h5"
 VOCABULARY_FILE = "vocab.txt"
 MODEL_CARD_FILE = "README.md"
+_FILES = (
+    CONFIG_FILE,
+    WEIGHTS_FILE,
+    METADATA_FILE,
+    LANGUAGE_MODEL_FILE,
+    VOCABULARY_FILE,
+    MODEL_CARD_FILE,
+)
 
 # Names of bilm-tf's checkpoints.
 SOFTMAX_KERNEL = "softmax/W"
@@ -51,11 +63,14 @@ def is_preset_folder(folder: str | os.PathLike) -> bool:
 
 
 def preset_folder(preset: str | os.PathLike) -> Path:
-    """The folder of a preset given by its name or by its path.
+    """The folder of a preset given by its name, by its path, or by its address on the Hugging Face Hub.
 
     Raises:
-        ValueError: if there is neither.
+        ValueError: if there is none of these, or what was fetched is not what was uploaded.
+        OSError: if it cannot be fetched.
     """
+    if hub.is_address(preset):
+        return _fetched(str(preset))
     if isinstance(preset, str) and is_preset_folder(_BUNDLED / preset) and preset in preset_names():
         return _BUNDLED / preset
     folder = Path(preset)
@@ -69,6 +84,78 @@ def preset_folder(preset: str | os.PathLike) -> Path:
         )
     raise ValueError(
         f"There is no preset and no folder {str(preset)!r}. Presets: {', '.join(preset_names())}"
+    )
+
+
+def upload_preset(address: str, preset: str | os.PathLike) -> None:
+    """Uploads a preset to the Hugging Face Hub, for `from_preset("hf://owner/name")` and `load_model` everywhere.
+
+    Its `metadata.json` there has the size and the SHA-256 of each file, by which a damaged download is noticed. The
+    model card gets the head by which the Hub shows the licence.
+
+    Args:
+        address: `hf://owner/name`; the repository is made if it is not there.
+        preset: A preset's name, or the folder that `save_to_preset` or `keras-elmo convert` wrote. `metadata.json`
+            must name the `license`.
+
+    Raises:
+        ModuleNotFoundError: if huggingface_hub is not installed (extra `hub`).
+        ValueError: if there is no such preset, it names no licence, the address is misspelled, or you may not write
+            there.
+        OSError: if the Hub cannot be reached.
+    """
+    folder = preset_folder(preset)
+    metadata = read_metadata(folder)
+    if not isinstance(metadata.get("license"), str):
+        raise ValueError(
+            f'{folder / METADATA_FILE} names no `license`. Add it, as in "license": "Apache-2.0": others must know '
+            "what they may do."
+        )
+    with tempfile.TemporaryDirectory(prefix="keras_elmo_") as temporary:
+        target = Path(temporary)
+        names = [name for name in _FILES if (folder / name).is_file()]
+        for name in names:
+            shutil.copyfile(folder / name, target / name)
+        _write_model_card(target / MODEL_CARD_FILE, metadata)
+        facts = hub.checksums(target, [name for name in names if name not in _UNCHECKED])
+        write_json(target / METADATA_FILE, metadata | {"files": facts})
+        hub.upload(address, target)
+
+
+# The metadata hold the checksums; the card may be edited on the Hub.
+_UNCHECKED = (METADATA_FILE, MODEL_CARD_FILE)
+
+
+def _write_model_card(path: Path, metadata: dict[str, Any]) -> None:
+    """Puts the head before the card by which the Hub knows licence, language and library."""
+    card = path.read_text(encoding="utf-8") if path.is_file() else "# ELMo for Keras 3\n"
+    if card.startswith("---\n"):
+        return
+    head = [f"license: {metadata['license'].lower()}", "library_name: keras-elmo", "tags: [elmo]"]
+    if isinstance(metadata.get("language"), str):
+        head.append(f"language: {metadata['language']}")
+    path.write_text("\n".join(["---", *head, "---", "", card]), encoding="utf-8")
+
+
+def _fetched(address: str) -> Path:
+    """The folder with a preset from the Hub; what is damaged is fetched once more."""
+    damaged: list[str] = []
+    for _ in range(2):
+        folder = hub.download(address, _FILES)
+        if not is_preset_folder(folder):
+            raise ValueError(
+                f"{address} is no preset: it must hold {CONFIG_FILE} and {WEIGHTS_FILE}, as `upload_preset` makes them."
+            )
+        facts = read_metadata(folder).get("files")
+        if not isinstance(facts, dict):
+            # Somebody put it there by hand.
+            return folder
+        damaged = hub.remove_damaged(folder, {k: v for k, v in facts.items() if k in _FILES})
+        if not damaged:
+            return folder
+    raise ValueError(
+        f"{address}: {', '.join(damaged)} is not what the checksums in {METADATA_FILE} call for, twice: it is damaged "
+        "there, or was changed. Ask its owner to upload it again."
     )
 
 

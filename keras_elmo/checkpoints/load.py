@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from keras_elmo import presets
+from keras_elmo import hub, presets
 from keras_elmo.checkpoints import bilm_tf, preset, run_folder, tfhub
 from keras_elmo.checkpoints.archive import unpacked
 from keras_elmo.checkpoints.checkpoint import Checkpoint
@@ -18,6 +18,7 @@ def load_model(source: str | os.PathLike, **overrides: Any) -> ElmoModel:
     | source | what is read |
     |---|---|
     | a preset's name | the bundled preset |
+    | `hf://owner/name` | a preset on the Hugging Face Hub, see `upload_preset` |
     | a folder with `config.json`, `model.weights.h5` | a preset that `save_to_preset` or `keras-elmo convert` wrote |
     | a folder with `options.json` and an `.hdf5` file | the weights of bilm-tf, AllenNLP, simple_elmo, NLPL |
     | a folder that `keras-elmo pretrain` made | its best checkpoint by validation, else the last |
@@ -92,7 +93,7 @@ def load_checkpoint(source: str | os.PathLike, **overrides: Any) -> Checkpoint:
     """Like `load_model`, with the vocabulary, the softmax and the tokenizer beside the model."""
     if not isinstance(source, str | os.PathLike):
         raise ValueError(f"`source` must be a name or a path. Received: source={source!r}")
-    if isinstance(source, str) and source in presets.preset_names():
+    if isinstance(source, str) and (source in presets.preset_names() or hub.is_address(source)):
         return preset.read(presets.preset_folder(source), **overrides)
     path = Path(source)
     index = path if path.suffix == INDEX else Path(f"{path}{INDEX}")

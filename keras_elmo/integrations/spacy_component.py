@@ -104,7 +104,7 @@ def _sentences(doc: Doc) -> Iterable[Any]:
 def _use_tensor(doc: Doc) -> None:
     """Makes what spaCy says of vectors that of `doc.tensor`."""
     # Of two tokens of one word spaCy would say that they are the same, whatever their sentences.
-    hooks = {"has_vector": _yes, "vector_norm": _norm, "similarity": _cosine}
+    hooks: dict[str, Any] = {"has_vector": _yes, "vector_norm": _norm, "similarity": _cosine}
     doc.user_token_hooks |= hooks | {"vector": _of_token}
     doc.user_span_hooks |= hooks | {"vector": _of_tokens}
     doc.user_hooks |= hooks | {"vector": _of_tokens}
