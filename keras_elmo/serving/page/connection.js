@@ -1,5 +1,7 @@
 /** Connection: notices that the server has gone, asks again with growing pauses, and says when it is back. */
 
+import { Refused, Unreachable } from "./api.js";
+
 const PAUSES = [1000, 2000, 4000, 8000];
 const HEARTBEAT = 4000;
 
@@ -35,9 +37,10 @@ export class Connection {
     clearTimeout(this.timer);
     try {
       await this.look();
-    } catch {
+    } catch (error) {
       this.lose();
-      return;
+      if (error instanceof Unreachable || error instanceof Refused) return;
+      throw error;
     }
     if (this.isLost) {
       this.isLost = false;

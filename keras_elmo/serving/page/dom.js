@@ -18,7 +18,9 @@ export const isolated = (text, properties = {}) => element("bdi", properties, te
 /** A number in a cell of a table, coloured by its size. */
 export function heatCell(value, text, properties = {}) {
   const cell = element("td", { class: "number", ...properties }, text);
-  paint(cell, value);
+  const rgb = heat(value);
+  cell.style.backgroundColor = `rgb(${rgb})`;
+  cell.style.color = inkOn(rgb);
   return cell;
 }
 
@@ -38,14 +40,16 @@ const isDark = matchMedia("(prefers-color-scheme: dark)");
 
 export const onThemeChange = (listener) => isDark.addEventListener("change", listener);
 
-/** The colour of a similarity, and the ink that can be read on it. */
+/** The colour of a similarity: red, green and blue from 0 to 255. */
 export function heat(similarity) {
   const ramp = RAMPS[isDark.matches ? "dark" : "light"];
   const place = Math.min(1, Math.max(0, similarity)) * (ramp.length - 1);
   const below = Math.min(Math.floor(place), ramp.length - 2);
-  const rgb = ramp[below].map((from, k) => Math.round(from + (place - below) * (ramp[below + 1][k] - from)));
-  return { background: `rgb(${rgb})`, ink: luminance(rgb) > 0.179 ? "#000" : "#fff" };
+  return ramp[below].map((from, k) => Math.round(from + (place - below) * (ramp[below + 1][k] - from)));
 }
+
+/** The ink that can be read on a colour. */
+export const inkOn = (rgb) => (luminance(rgb) > 0.179 ? "#000" : "#fff");
 
 /** As the contrast of WCAG takes it: above 0.179 black is the better ink. */
 function luminance(rgb) {
@@ -56,8 +60,3 @@ function luminance(rgb) {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
 
-function paint(target, similarity) {
-  const { background, ink } = heat(similarity);
-  target.style.backgroundColor = background;
-  target.style.color = ink;
-}

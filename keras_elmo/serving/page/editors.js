@@ -12,7 +12,7 @@ export class Editors {
   }
 
   /** Shows these sentences; whatever has the focus keeps it. */
-  render(sentences, { names, choosing, busy }) {
+  render(sentences, { names, choosing, extending, busy }) {
     for (const [sentence, parts] of this.parts) {
       if (!sentences.includes(sentence)) {
         parts.item.remove();
@@ -33,7 +33,8 @@ export class Editors {
       parts.words.classList.toggle("stale", !sentence.isCurrent);
       parts.words.setAttribute("aria-busy", String(busy && !sentence.isCurrent));
       parts.legend.textContent = `Word of ${name.toLowerCase()}`;
-      parts.words.hidden = parts.chosen.hidden = !choosing || sentence.isEmpty || !sentence.answer;
+      parts.words.hidden = !choosing || sentence.isEmpty || !sentence.answer;
+      parts.chosen.hidden = !extending || parts.words.hidden;
       if (choosing) this.#renderWords(sentence, parts);
     });
   }
@@ -63,8 +64,9 @@ export class Editors {
       sentence.choose(sentence.word[0], sentence.word[1] + by);
       this.on.chosen(sentence);
     };
-    const shorter = element("button", { type: "button", onclick: change(-1) }, "one token less");
-    const longer = element("button", { type: "button", onclick: change(1) }, "one more");
+    const resize = (by, text, name) => element("button", { type: "button", "aria-label": name, onclick: change(by) }, text);
+    const shorter = resize(-1, "− token", "One token less");
+    const longer = resize(1, "+ token", "One token more");
     const chosen = element("p", { class: "chosen quiet", hidden: true }, "Chosen: ", name, " ", shorter, " ", longer);
     const item = element("li", {}, element("div", { class: "field" }, label, field, remove), error, words, chosen);
     return { item, label, field, remove, error, legend, list, words, chosen, name, shorter, longer, tokens: null };

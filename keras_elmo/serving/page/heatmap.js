@@ -1,6 +1,6 @@
 /** Token against token of two sentences: a picture that also holds 500 words, and a table of its numbers. */
 
-import { element, heat, heatCell, isolated } from "./dom.js";
+import { element, heat, heatCell, inkOn, isolated } from "./dom.js";
 import { decimal, shown } from "./text.js";
 import { cosines } from "./vectors.js";
 
@@ -62,24 +62,16 @@ export class HeatMap {
     canvas.style.inlineSize = `${width}px`;
     canvas.style.blockSize = `${height}px`;
     this.cells = { left, top, size };
-    const stops = Array.from({ length: 11 }, (_, k) => heat(k / 10).background);
+    const stops = Array.from({ length: 11 }, (_, k) => `rgb(${heat(k / 10)})`);
     this.section.querySelector(".ramp").style.background = `linear-gradient(to right, ${stops})`;
     context.scale(scale, scale);
     context.textBaseline = "middle";
-    values.forEach((row, i) =>
-      row.forEach((value, j) => {
-        const { background, ink } = heat(value);
-        context.fillStyle = background;
-        context.fillRect(left + j * size, top + i * size, size - (size > 8), size - (size > 8));
-        if (size < 40) return;
-        context.fillStyle = ink;
-        context.font = `12px ${fontFamily}`;
-        context.textAlign = "center";
-        context.fillText(decimal(value, 2), left + (j + 0.5) * size, top + (i + 0.5) * size);
-      }),
-    );
+    // One pixel for each pair, enlarged: 250,000 of them are drawn at once.
+    context.imageSmoothingEnabled = false;
+    context.drawImage(pixels(values), left, top, width - left, height - top);
+    if (size >= 40) this.#number(context, `12px ${fontFamily}`);
     context.fillStyle = color;
-    this.#label(context, texts, `${font}px ${fontFamily}`, font);
+    if (font) this.#label(context, texts, `${font}px ${fontFamily}`);
     this.#frame(context, color);
     canvas.setAttribute(
       "aria-label",
@@ -88,8 +80,19 @@ export class HeatMap {
     );
   }
 
-  #label(context, [ofRows, ofColumns], font, isLabelled) {
-    if (!isLabelled) return;
+  #number(context, font) {
+    const { left, top, size } = this.cells;
+    context.font = font;
+    context.textAlign = "center";
+    this.values.forEach((row, i) =>
+      row.forEach((value, j) => {
+        context.fillStyle = inkOn(heat(value));
+        context.fillText(decimal(value, 2), left + (j + 0.5) * size, top + (i + 0.5) * size);
+      }),
+    );
+  }
+
+  #label(context, [ofRows, ofColumns], font) {
     const { left, top, size } = this.cells;
     const bold = (sentence, place) => place >= (sentence.word?.[0] ?? -1) && place < (sentence.word?.[1] ?? -1);
     context.textAlign = "right";
@@ -97,11 +100,13 @@ export class HeatMap {
       context.font = (bold(this.rows, i) ? "bold " : "") + font;
       context.fillText(label, left - 5, top + (i + 0.5) * size);
     });
-    context.textAlign = "left";
+    // Short ones, as Chinese characters are, stand upright.
+    const upright = ofColumns.every((label) => context.measureText(label).width <= size - 6);
+    context.textAlign = upright ? "center" : "left";
     ofColumns.forEach((label, j) => {
       context.save();
-      context.translate(left + (j + 0.5) * size, top - 5);
-      context.rotate(-Math.PI / 2);
+      context.translate(left + (j + 0.5) * size, top - (upright ? 14 : 5));
+      if (!upright) context.rotate(-Math.PI / 2);
       context.font = (bold(this.columns, j) ? "bold " : "") + font;
       context.fillText(label, 0, 0);
       context.restore();
@@ -132,9 +137,9 @@ export class HeatMap {
     if (!this.details.open || !this.values) return;
     const [places, across] = [this.rows, this.columns].map(shownPlaces);
     const isWhole = places.length === this.rows.tokens.length && across.length === this.columns.tokens.length;
-    this.details.querySelector("p").textContent = isWhole
-      ? `${this.layerTitle}, cosine similarity.`
-      : `${this.layerTitle}, cosine similarity. The table has the ${TABLE_SIZE} words around each chosen one: choose another to see others.`;
+    this.details.querySelector("p").textContent =
+      `Cosine similarity in ${this.layerTitle}.` +
+      (isWhole ? "" : ` The table has the ${TABLE_SIZE} words around each chosen one: choose another to see others.`);
     const name = (sentence, place) => isolated(shown(sentence.tokens[place]));
     const head = element("tr", {}, element("td"), ...across.map((j) => element("th", { scope: "col" }, name(this.columns, j))));
     const rows = places.map((i) => {
@@ -143,6 +148,22 @@ export class HeatMap {
     });
     this.details.querySelector("table").replaceChildren(element("thead", {}, head), element("tbody", {}, ...rows));
   }
+}
+
+/** A picture with a pixel for each number. */
+function pixels(values) {
+  const made = new OffscreenCanvas(values[0].length, values.length);
+  const context = made.getContext("2d");
+  const image = context.createImageData(made.width, made.height);
+  const colors = Array.from({ length: 256 }, (_, k) => heat(k / 255));
+  values.forEach((row, i) =>
+    row.forEach((value, j) => {
+      const color = colors[Math.round(255 * Math.min(1, Math.max(0, value)))];
+      image.data.set([...color, 255], 4 * (i * made.width + j));
+    }),
+  );
+  context.putImageData(image, 0, 0);
+  return made;
 }
 
 /** The places of a sentence that the table shows. */

@@ -19,11 +19,13 @@ const said = byId("said");
 
 let model = null;
 let sentences = [];
+// The address as this page wrote it; another one was typed or followed, and is about to be read.
+let address = location.hash;
 const timers = new Map();
 
 const editors = new Editors(byId("editors"), {
   typed: (sentence) => {
-    later(sentence, TYPING_PAUSE, () => ask(sentence));
+    later(sentence, sentence.isEmpty ? 0 : TYPING_PAUSE, () => ask(sentence));
     showEditors();
   },
   chosen: (sentence) => {
@@ -121,7 +123,10 @@ function show() {
   if (!model) return;
   chooseMissing(sentences);
   showEditors();
-  history.replaceState(null, "", writeAddress(sentences));
+  if (location.hash === address) {
+    history.replaceState(null, "", writeAddress(sentences));
+    address = location.hash;
+  }
   const answered = sentences.map((sentence, k) => ({ sentence, number: k + 1 })).filter(({ sentence }) => sentence.answer);
   const settled = sentences.every((sentence) => sentence.isCurrent);
   if (model.hasVectors) views.render(answered, settled);
@@ -133,6 +138,7 @@ function showEditors() {
   editors.render(sentences, {
     names: model.texts.length > 1 ? model.texts.map((name) => name[0].toUpperCase() + name.slice(1)) : [],
     choosing: model.hasVectors || model.takesPlace,
+    extending: model.hasVectors,
     busy: !connection.isLost,
   });
   byId("add").hidden = model.texts.length > 1;
@@ -219,6 +225,7 @@ byId("add").addEventListener("click", () => {
 });
 byId("retry").addEventListener("click", () => connection.check());
 addEventListener("hashchange", () => {
+  address = location.hash;
   sentences = readAddress(location.hash) ?? sentences;
   askAll();
 });

@@ -31,7 +31,7 @@ export class Mixer {
       return element("label", {}, element("span", {}, title), range, output);
     };
     const ofLayers = this.weights.map((_, layer) =>
-      slider(`Weight of layer ${layer}`, -MAX_WEIGHT, MAX_WEIGHT, 0.1, 0, (value) => (this.weights[layer] = value)),
+      slider(`Layer ${layer} weight`, -MAX_WEIGHT, MAX_WEIGHT, 0.1, 0, (value) => (this.weights[layer] = value)),
     );
     const ofGamma = slider("Gamma", 0.1, 3, 0.1, 1, (value) => (this.gamma = value));
     this.section.querySelector(".sliders").replaceChildren(...ofLayers, ofGamma);

@@ -24,7 +24,10 @@ export class Model {
     this.takesPlace = this.inputs.includes("predicate");
     this.hasVectors = this.texts.length === 1 && NEEDED.every((output) => output in outputs);
     this.layers = this.hasVectors ? layerNames(outputs) : [];
-    this.isHead = !this.hasVectors && this.texts.length + this.takesPlace === this.inputs.length && this.texts.length > 0;
+    /** Vectors of words, but not all that it takes to compare them. */
+    this.isPartial = !this.hasVectors && (this.outputs.includes("elmo") || this.outputs.includes("word_emb"));
+    const takesTexts = this.texts.length > 0 && this.texts.length + this.takesPlace === this.inputs.length;
+    this.isHead = takesTexts && !this.hasVectors && !this.isPartial;
     this.hasSubstitutes = this.hasVectors && "substitutes" in signatures;
     this.readsWords = this.hasVectors && "word_emb" in (signatures.tokens?.outputs ?? {});
     const dimensions = signatures.character_ids?.inputs.character_ids?.tensor_shape.dim;
@@ -36,7 +39,7 @@ export class Model {
   /** What the page cannot do with the model, in one sentence; "" if it can. */
   get unfit() {
     if (this.hasVectors || this.isHead) return "";
-    if (this.outputs.includes("elmo") || this.outputs.includes("word_emb")) {
+    if (this.isPartial) {
       return (
         `The model ${this.name} serves ${this.outputs.join(", ")}, but comparing layers takes ${NEEDED.join(", ")}, …: ` +
         "export it without --outputs."

@@ -14,20 +14,24 @@ export function renderNearest(section, sentences, layerTitle) {
     .filter(({ word }) => word)
     .map((sentence) => {
       const found = nearest(sentence, sentences).slice(0, MOST);
-      return column(sentence, found.map(({ other, place, similarity }) => [
+      return column(sentence.number, isolated(sentence.name), found.map(({ other, place, similarity }) => [
         [context(other, place), element("span", { class: "quiet" }, ` in ${other.number}`)], similarity, decimal(similarity),
       ]));
     });
   section.querySelector(".columns").replaceChildren(...lists);
 }
 
-/** A word of a sentence and, below it, a list of words with a number and a bar each. */
-export function column({ number, name }, entries) {
+/** The number of a sentence, what of it is meant and, below, a list of words with a number and a bar each. */
+export function column(number, meant, entries) {
   const items = entries.map(([what, share, text]) =>
     element("li", {}, element("span", { class: "what" }, ...what), element("span", { class: "number" }, text), bar(share)),
   );
-  return element("div", {}, element("h3", {}, `${number} `, isolated(name)), element("ol", { class: "bars" }, ...items));
+  return element("div", {}, element("h3", {}, `${number} `, meant), element("ol", { class: "bars" }, ...items));
 }
+
+/** What is around a token, and a gap where it stands. */
+export const gap = (tokens, place) =>
+  context({ tokens }, place, element("span", { class: "gap", role: "img", "aria-label": "gap" }));
 
 function nearest(sentence, sentences) {
   const [start, end] = sentence.word;
@@ -39,10 +43,10 @@ function nearest(sentence, sentences) {
     .sort((a, b) => b.similarity - a.similarity);
 }
 
-/** A token with those around it. */
-function context({ tokens }, place) {
+/** A token with those around it, or something else in its place. */
+function context({ tokens }, place, inside = element("b", {}, shown(tokens[place]))) {
   const text = (from, to) => joined(tokens.slice(Math.max(from, 0), to).map((token) => shown(token, 12)));
   const [before, after] = [text(place - AROUND, place), text(place + 1, place + 1 + AROUND)];
   const quiet = (words) => element("span", { class: "quiet" }, words);
-  return element("bdi", {}, quiet(before && `${before} `), element("b", {}, shown(tokens[place])), quiet(after && ` ${after}`));
+  return element("bdi", {}, quiet(before && `${before} `), inside, quiet(after && ` ${after}`));
 }

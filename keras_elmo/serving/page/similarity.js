@@ -5,13 +5,15 @@ import { decimal } from "./text.js";
 import { cosine } from "./vectors.js";
 
 /** `words`: for each sentence its `number`, its chosen word's `name` and a vector for each layer and the mix. */
-export function renderSimilarity(section, words, layerTitles) {
+export function renderSimilarity(section, words, layerTitles, notes) {
   const pairs = words.flatMap((first, k) => words.slice(k + 1).map((second) => ({ first, second })));
   for (const pair of pairs) {
     pair.similarities = pair.first.vectors.map((vector, layer) => cosine(vector, pair.second.vectors[layer]));
   }
-  const heads = ["Sentences", ...layerTitles].map((title) => element("th", { scope: "col" }, title));
-  section.querySelector("thead").replaceChildren(element("tr", {}, ...heads));
+  const heads = layerTitles.map((title, layer) =>
+    element("th", { scope: "col" }, title, " ", element("span", { class: "quiet" }, notes[layer] ?? "")),
+  );
+  section.querySelector("thead").replaceChildren(element("tr", {}, element("th", { scope: "col" }, "Pair"), ...heads));
   const rows = pairs.map(({ first, second, similarities }) => {
     const names = first.name === second.name ? [isolated(first.name)] : [isolated(first.name), " ~ ", isolated(second.name)];
     const head = element("th", { scope: "row" }, `${first.number} ~ ${second.number} `, element("span", { class: "quiet" }, ...names));

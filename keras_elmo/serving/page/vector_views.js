@@ -4,7 +4,7 @@ import { Characters } from "./characters.js";
 import { element } from "./dom.js";
 import { HeatMap } from "./heatmap.js";
 import { Mixer } from "./mixer.js";
-import { column, renderNearest } from "./nearest.js";
+import { column, gap, renderNearest } from "./nearest.js";
 import { renderSimilarity } from "./similarity.js";
 import { joined, percent, shown } from "./text.js";
 import { mean, mix } from "./vectors.js";
@@ -30,8 +30,8 @@ export class VectorViews {
     this.sentences = [];
     if (!model.hasVectors) return;
     const top = model.layers.length - 1;
-    this.titles = model.layers.map((_, layer) => `Layer ${layer}${layer === 0 ? ", characters only" : layer === top ? ", top" : ""}`);
-    this.titles.push("Your mix");
+    this.titles = [...model.layers.map((_, layer) => `Layer ${layer}`), "Mix"];
+    this.notes = { 0: "char\u00ADacters only", [top]: "top", [top + 1]: "yours" };
     this.layer = top;
     const choices = ["0", ...model.layers.slice(1).map((_, k) => String(k + 1)), "mix"].map((name, layer) => {
       const radio = element("input", {
@@ -85,7 +85,7 @@ export class VectorViews {
       name,
       vectors: layers.map((vectors) => mean(vectors.slice(...word))),
     }));
-    const summary = renderSimilarity(byId("similarity"), words, this.titles);
+    const summary = renderSimilarity(byId("similarity"), words, this.titles, this.notes);
     if (spoken) this.page.say(summary);
     this.mixer.renderLengths(words);
     if (spoken || this.layer === this.model.layers.length) this.#renderLayer();
@@ -97,7 +97,7 @@ export class VectorViews {
       const vectors = sentence.layers[this.layer];
       return { ...sentence, vectors, chosen: mean(vectors.slice(...sentence.word)) };
     });
-    const title = this.titles[this.layer].replace(/^Y/, "y").replace(/^L/, "l");
+    const title = this.titles[this.layer].toLowerCase();
     this.map.render(sentences, title);
     renderNearest(byId("nearest"), sentences, title);
   }
@@ -115,7 +115,7 @@ export class VectorViews {
           const entries = found[k].slice(0, MAX_SUBSTITUTES).map(([text, share]) => [
             [element("bdi", {}, shown(text))], share / most, percent(share),
           ]);
-          return column({ number, name: `${word[0] ? "… " : ""}${shown(tokens[word[0]])} …` }, entries);
+          return column(number, gap(tokens, word[0]), entries);
         });
         section.querySelector(".columns").replaceChildren(...columns);
         section.hidden = false;
