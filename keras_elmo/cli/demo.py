@@ -41,8 +41,8 @@ def demo(
     """
     # Before the work, not after it.
     require("uvicorn", "serve")
-    print(f"Preparing {model}: half a minute for a small model ..", file=sys.stderr, flush=True)
     served, metadata = _served(model)
+    print(f"Preparing {model}: half a minute for a small model ..", file=sys.stderr, flush=True)
     with TemporaryDirectory(prefix="keras_elmo_") as folder:
         path = Path(folder) / _name(model)
         export_saved_model(served, path, metadata=metadata)

@@ -96,11 +96,10 @@ def answering(inputs, outputs, predict, signature="default"):
     return prepare
 
 
-@pytest.fixture(scope="module")
-def address(classifier):
+@pytest.fixture
+def address(server):
     """Where the page's files are."""
-    with LocalServer(classifier, 0, 0) as server:
-        yield server.rest_address
+    return server.rest_address
 
 
 TAGS = {"tokens": (str, 2), "label": (str, 2), "probabilities": (float, 3)}
@@ -158,7 +157,8 @@ def test_a_classifier_of_pairs(open_page, address):
     page = open_page(address, prepare=answering(inputs, outputs, predict))
     first = page.locator("#prediction li").first
     until(page, lambda: first.is_visible() and first.inner_text().split() == ["no", "100", "%"])
-    page.get_by_label("Hypothesis").fill(page.get_by_label("Premise").input_value())
+    premise = page.get_by_label("Premise", exact=True).input_value()
+    page.get_by_label("Hypothesis", exact=True).fill(premise)
     until(page, lambda: first.inner_text().split() == ["yes", "100", "%"])
     assert page.get_by_role("button", name="Add a sentence").count() == 0
 
