@@ -14,6 +14,15 @@ import { VectorViews } from "./vector_views.js";
 const TYPING_PAUSE = 300;
 const LANGUAGES = new Intl.DisplayNames("en", { type: "language" });
 
+/** The name of a language; of what is no code of one, that itself. */
+function nameOf(language) {
+  try {
+    return LANGUAGES.of(language);
+  } catch {
+    return language;
+  }
+}
+
 const byId = (id) => document.getElementById(id);
 const said = byId("said");
 
@@ -106,6 +115,7 @@ async function ask(sentence) {
   await attempt(
     () => sentence.ask(model),
     (message) => {
+      sentence.forget();
       sentence.error = `The model refused this sentence: ${message}`;
       sentence.asked = sentence.text;
     },
@@ -130,7 +140,7 @@ function show() {
   const answered = sentences.map((sentence, k) => ({ sentence, number: k + 1 })).filter(({ sentence }) => sentence.answer);
   const settled = sentences.every((sentence) => sentence.isCurrent);
   if (model.hasVectors) views.render(answered, settled);
-  else if (model.isHead) showPrediction(answered);
+  else if (model.isHead) showPrediction(answered, settled);
 }
 
 function showEditors() {
@@ -147,16 +157,20 @@ function showEditors() {
   note.hidden = !note.textContent;
 }
 
-function showPrediction(answered) {
+function showPrediction(answered, settled) {
   const section = byId("prediction");
   section.hidden = false;
+  section.classList.toggle("stale", !settled);
   const speak = (answers) => say(renderPrediction(section, answers));
   if (model.texts.length === 1) {
     speak(answered.map(({ sentence, number }) => ({ title: `Sentence ${number}`, outputs: sentence.answer.prediction })));
     return;
   }
   const row = Object.fromEntries(model.texts.map((name, k) => [name, sentences[k]?.text ?? ""]));
-  if (Object.values(row).some((text) => !text.trim())) return;
+  if (Object.values(row).some((text) => !text.trim())) {
+    renderPrediction(section, []);
+    return;
+  }
   later("pair", 0, () =>
     attempt(
       async () => {
@@ -171,7 +185,7 @@ function showPrediction(answered) {
 /** Who is served, and which parts of the page it is for. */
 function describe() {
   const { name, version, description } = model;
-  const language = description.language ? `, ${LANGUAGES.of(description.language)}` : "";
+  const language = description.language ? `, ${nameOf(description.language)}` : "";
   const about = description.description ? ` ${description.description}` : "";
   byId("model").textContent = `Model ${name}, version ${version}${language}.${about}`;
   byId("unfit").textContent = model.unfit;
@@ -187,7 +201,7 @@ function describe() {
     if (!can[part.dataset.for] || part.matches("p")) part.hidden = !can[part.dataset.for];
   }
   const buttons = examplesFor(description.language).map((example) => {
-    const name = `${example.name} (${LANGUAGES.of(example.language)})`;
+    const name = `${example.name} (${nameOf(example.language)})`;
     return element("button", { type: "button", lang: example.language, onclick: () => setExample(example) }, name);
   });
   byId("examples").replaceChildren(...buttons);
@@ -201,8 +215,8 @@ function otherLanguage() {
   const bundled = EXAMPLES.some((example) => example.language === language);
   if (!text.trim() || !bundled || other === language || (other === "en" && !/[a-z]/i.test(text))) return "";
   return (
-    `This model has read ${LANGUAGES.of(language)} only: its vectors for other languages mean little. ` +
-    `keras-elmo demo --model elmo_tiny_${other} has read ${LANGUAGES.of(other)}.`
+    `This model has read ${nameOf(language)} only: its vectors for other languages mean little. ` +
+    `keras-elmo demo --model elmo_tiny_${other} has read ${nameOf(other)}.`
   );
 }
 

@@ -19,10 +19,10 @@ export class Mixer {
     this.gamma = 1;
     this.outputs = [];
     const slider = (title, min, max, step, value, set) => {
-      const output = element("output");
+      const output = element("span", { class: "value", "aria-hidden": "true" });
       this.outputs.push(output);
       const range = element("input", {
-        type: "range", min, max, step, value,
+        type: "range", min, max, step, value, "aria-label": title,
         oninput: () => {
           set(Number(range.value));
           this.#changed();

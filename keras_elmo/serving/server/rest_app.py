@@ -35,7 +35,7 @@ _LARGEST_VERSION = 2**63 - 1
 def rest_app(
     versions: ModelVersions, max_request_bytes: int, max_requests: int, num_threads: int
 ) -> "Starlette":
-    """Makes the application.
+    """Makes the application: the interface, and beside it the page, which asks it as any client does.
 
     Args:
         versions: The model.

@@ -85,7 +85,7 @@ def test_by_keyboard_alone(page):
     tab_to(page, "it.type === 'range'")
     for _ in range(10):
         page.keyboard.press("ArrowRight")
-    assert page.locator(".sliders output").first.inner_text().startswith("1.0")
+    assert page.locator(".sliders .value").first.inner_text().startswith("1.0")
     after = numbers(page, "#similarity td")
     assert (after[:, :3] == before[:, :3]).all()
     assert (after[:, 3] != before[:, 3]).any()
@@ -116,10 +116,7 @@ def test_the_accessibility_tree(page):
     assert ("textbox", "Sentence 2") in found
     assert ("group", "Word of sentence 2") in found
     assert ("radio", "river") in found
-    assert (
-        "slider"
-        in dict(map(reversed, (f for f in found if f[1].startswith("Layer 0 weight")))).values()
-    )
+    assert ("slider", "Layer 0 weight") in found
     assert ("button", "Remove sentence 1") in found
     names = [name for role, name in found if role == "button"]
     assert len(names) > 8

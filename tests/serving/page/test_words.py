@@ -128,7 +128,7 @@ def test_sliders_mix_at_once(page, server):
     assert "POST" not in asked
     powers = np.exp(weights)
     np.testing.assert_allclose(
-        shares(page, ".sliders output")[:3], powers / powers.sum(), atol=6e-3
+        shares(page, ".sliders .value")[:3], powers / powers.sum(), atol=6e-3
     )
     lengths = page.locator(".lengths").inner_text()
     for number, mix in enumerate(mixes, 1):
@@ -140,7 +140,7 @@ def test_sliders_mix_at_once(page, server):
     assert numbers(page, "#similarity td").tolist() == before
     assert f"1: {np.linalg.norm(mixes[0]) / 5:.2f}" in page.locator(".lengths").inner_text()
     page.get_by_role("button", name="Equal shares").click()
-    np.testing.assert_allclose(shares(page, ".sliders output")[:3], [1 / 3] * 3, atol=6e-3)
+    np.testing.assert_allclose(shares(page, ".sliders .value")[:3], [1 / 3] * 3, atol=6e-3)
 
 
 def test_the_heat_map_and_its_table(page, server):
