@@ -42,6 +42,12 @@ def choose(page, number, word):
     words.get_by_role("radio", name=word, exact=True).first.click()
 
 
+def open_table(page):
+    """Opens the table of the heat map."""
+    page.get_by_text("The same as a table of numbers").click()
+    page.wait_for_selector("#map td.number")
+
+
 def chosen(page):
     """The chosen word of every sentence."""
     return page.locator("#editors .chosen:visible bdi").all_inner_texts()

@@ -6,6 +6,7 @@ export class Unreachable extends Error {}
 /** The server has answered that it cannot: asking again does not help. */
 export class Refused extends Error {}
 
+const MAX_WAIT = 10000;
 const BUSY = new Set([429, 502, 503, 504]);
 
 async function ask(path, options = {}) {
@@ -30,9 +31,9 @@ async function ask(path, options = {}) {
 
 const modelPath = (name) => `/v1/models/${encodeURIComponent(name)}`;
 
-/** The number of the version that is served. */
+/** The number of the version that is served; a server that is there says it at once. */
 export async function servedVersion(name) {
-  const { model_version_status: versions } = await ask(modelPath(name));
+  const { model_version_status: versions } = await ask(modelPath(name), { signal: AbortSignal.timeout(MAX_WAIT) });
   const served = versions.find((version) => version.state === "AVAILABLE");
   if (!served) throw new Unreachable();
   return served.version;

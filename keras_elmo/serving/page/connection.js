@@ -24,12 +24,11 @@ export class Connection {
 
   /** Somebody has asked and got no answer. */
   lose() {
-    if (!this.isLost) {
-      this.isLost = true;
-      this.failures = 0;
-      this.on.lost();
-    }
-    this.#after(PAUSES[Math.min(this.failures++, PAUSES.length - 1)]);
+    if (this.isLost) return;
+    this.isLost = true;
+    this.failures = 0;
+    this.on.lost();
+    this.#after(PAUSES[0]);
   }
 
   /** Looks now, as it otherwise does after a while. */
@@ -38,6 +37,7 @@ export class Connection {
     try {
       await this.look();
     } catch (error) {
+      if (this.isLost) this.#after(PAUSES[Math.min(++this.failures, PAUSES.length - 1)]);
       this.lose();
       if (error instanceof Unreachable || error instanceof Refused) return;
       throw error;

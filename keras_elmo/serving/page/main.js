@@ -81,21 +81,20 @@ async function load() {
   if (!sentences.length) {
     const example = fromExample(examplesFor(model.description.language)[0]);
     sentences = readAddress(location.hash) ?? example;
+    while (sentences.length < model.texts.length) sentences.push(new Sentence());
   }
   askAll();
 }
 
-/** Runs what asks the server; `true` if it went well. */
+/** Runs what asks the server; what it refuses is told, and what nobody answers is asked again by `askAll`. */
 async function attempt(work, refused) {
-  if (connection.isLost) return false;
+  if (connection.isLost) return;
   try {
-    return (await work()) !== false;
+    await work();
   } catch (error) {
-    if (error.name === "AbortError") return false;
     if (error instanceof Unreachable) connection.lose();
     else if (error instanceof Refused) refused(error.message);
     else throw error;
-    return false;
   }
 }
 

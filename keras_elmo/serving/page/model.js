@@ -54,7 +54,7 @@ export class Model {
   /** The outputs for a sentence, the same question asked only once. */
   async read(text, signal, sentence) {
     if (this.hasVectors) {
-      return this.#remembered(text, async () =>
+      return this.#remembered(`text ${text}`, async () =>
         readSentence(await predict(this.name, this.signature, { [this.texts[0]]: text }, signal), this.layers),
       );
     }

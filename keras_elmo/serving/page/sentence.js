@@ -54,22 +54,20 @@ export class Sentence {
     if (this.isEmpty) {
       this.forget();
       this.word = null;
-      return false;
+      return;
     }
     const { text } = this;
     const controller = (this.controller = new AbortController());
     const late = () => controller.signal.aborted || text !== this.text;
     try {
       const answer = await model.read(wellFormed(text), controller.signal, this);
-      if (late()) return false;
+      if (late()) return;
       const before = this.chosen;
       Object.assign(this, { answer, asked: text, error: "" });
       this.#chooseAgain(before);
     } catch (error) {
-      if (error.name === "AbortError" || late()) return false;
-      throw error;
+      if (!late()) throw error;
     }
-    return true;
   }
 
   /** Where the chosen word has gone in the new text; `null` if it is not there any more. */

@@ -6,6 +6,7 @@ from live_page import (
     choose,
     chosen,
     numbers,
+    open_table,
     screenshot,
     type_sentence,
     until,
@@ -97,7 +98,7 @@ def test_by_keyboard_alone(page):
     assert "sentence 3" in page.locator("canvas").get_attribute("aria-label")
     tab_to(page, "it.tagName === 'SUMMARY'")
     page.keyboard.press("Enter")
-    assert page.locator("#map table").is_visible()
+    page.wait_for_selector("#map td.number")
     tab_to(page, "it.id === 'invented'")
     page.keyboard.press("Control+A")
     page.keyboard.type("cannot")
@@ -105,7 +106,7 @@ def test_by_keyboard_alone(page):
 
 
 def test_the_accessibility_tree(page):
-    page.get_by_text("The same as a table of numbers").click()
+    open_table(page)
     nodes = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
     found = [
         (node["role"]["value"], node.get("name", {}).get("value", "").strip())
@@ -135,7 +136,7 @@ def test_the_accessibility_tree(page):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_contrast(page, scheme):
     page.emulate_media(color_scheme=scheme)
-    page.get_by_text("The same as a table of numbers").click()
+    open_table(page)
     choose(page, 1, "river")
     wait_until_shown(page)
     low = [
@@ -218,7 +219,7 @@ def test_500_words(page):
     assert "507 words of sentence 1 against 507 of sentence 2" in page.locator(
         "canvas"
     ).get_attribute("aria-label")
-    page.get_by_text("The same as a table of numbers").click()
+    open_table(page)
     assert numbers(page, "#map td.number").shape == (24, 24)
     assert "The table has the 24 words around" in page.locator("details p").inner_text()
     screenshot(page, "500_words")

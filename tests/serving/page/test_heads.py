@@ -45,7 +45,6 @@ def test_a_classifier_and_a_server_that_stops(classifier, open_page):
     field.fill("Typed while the server was away.")
     screenshot(page, "server_away")
     with LocalServer(classifier, port, 0):
-        # By itself.
         until(page, lambda: lost.is_hidden())
         until(page, lambda: page.locator(".stale:visible").count() == 0)
         assert field.input_value() == "Typed while the server was away."

@@ -9,6 +9,7 @@ from live_page import (
     choose,
     chosen,
     numbers,
+    open_table,
     screenshot,
     shares,
     type_sentence,
@@ -146,7 +147,7 @@ def test_sliders_mix_at_once(page, server):
 def test_the_heat_map_and_its_table(page, server):
     choose_layer(page, "1")
     page.get_by_label("Columns").select_option(label="Sentence 3")
-    page.get_by_text("The same as a table of numbers").click()
+    open_table(page)
     a, b = layers(server, BANKS[0])[1], layers(server, BANKS[2])[1]
     expected = [[cosine(row, column) for column in b] for row in a]
     np.testing.assert_allclose(numbers(page, "#map td.number"), expected, atol=6e-3)
