@@ -1,10 +1,14 @@
 """`keras-elmo demo`: the live page, with a model."""
 
+import os
 import re
+import shutil
+import signal
 import sys
 import webbrowser
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -42,8 +46,16 @@ def demo(
     # Before the work, not after it.
     require("uvicorn", "serve")
     served, metadata = _served(model)
-    print(f"Preparing {model}: half a minute for a small model ..", file=sys.stderr, flush=True)
     with TemporaryDirectory(prefix="keras_elmo_") as folder:
+
+        def leave(number: int, frame: FrameType | None) -> None:
+            # No exception: in the middle of a graph TensorFlow would make another one of it.
+            shutil.rmtree(folder, ignore_errors=True)
+            os._exit(128 + number)
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, leave)
+        print(f"Preparing {model}: half a minute for a small model ..", file=sys.stderr, flush=True)
         path = Path(folder) / _name(model)
         export_saved_model(served, path, metadata=metadata)
         server = LocalServer(path, 0, 0, say=complain)

@@ -25,7 +25,9 @@ def weights(tmp_path):
     return folder
 
 
-def test_it_opens_the_page_and_leaves_nothing_behind(weights, tmp_path):
+@pytest.fixture
+def start(weights, tmp_path):
+    """Starts the command, with a browser that writes down what it is to open."""
     (tmp_path / "temporary").mkdir()
     browser = tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/opened\n')
@@ -36,22 +38,34 @@ def test_it_opens_the_page_and_leaves_nothing_behind(weights, tmp_path):
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         try:
             assert process.stderr.readline().startswith(f"Preparing {weights}: ")
-            address = process.stderr.readline().removeprefix("Page  ").strip()
-            assert address.startswith("http://127.0.0.1:")
-            assert process.stderr.readline() == "Ctrl-C ends it.\n"
-            with urllib.request.urlopen(f"{address}page/model.json", timeout=120) as answer:
-                about = json.load(answer)
-            # A name that a server takes: one of digits alone would be a version.
-            assert about["name"] == "model_2024"
-            assert "tokens" in about["description"]["signatures"]
-            assert "substitutes" not in about["description"]["signatures"]
-            assert list((tmp_path / "temporary").glob("keras_elmo_*")) == []
-            process.send_signal(signal.SIGINT)
-            assert process.communicate(timeout=300)[1] == ""
+            yield process
         finally:
             process.kill()
-    assert process.returncode == 0
+
+
+def test_it_opens_the_page_and_leaves_nothing_behind(start, tmp_path):
+    address = start.stderr.readline().removeprefix("Page  ").strip()
+    assert address.startswith("http://127.0.0.1:")
+    assert start.stderr.readline() == "Ctrl-C ends it.\n"
+    with urllib.request.urlopen(f"{address}page/model.json", timeout=120) as answer:
+        about = json.load(answer)
+    # A name that a server takes: one of digits alone would be a version.
+    assert about["name"] == "model_2024"
+    assert "tokens" in about["description"]["signatures"]
+    assert "substitutes" not in about["description"]["signatures"]
+    assert list((tmp_path / "temporary").glob("keras_elmo_*")) == []
+    start.send_signal(signal.SIGINT)
+    assert start.communicate(timeout=300)[1] == ""
+    assert start.returncode == 0
     assert (tmp_path / "opened").read_text().strip() == address
+
+
+def test_it_is_stopped_before_the_model_is_ready(start, tmp_path):
+    assert len(list((tmp_path / "temporary").glob("keras_elmo_*"))) == 1
+    start.send_signal(signal.SIGINT)
+    assert start.communicate(timeout=300)[1] == ""
+    assert start.returncode == 130
+    assert list((tmp_path / "temporary").glob("keras_elmo_*")) == []
 
 
 @pytest.fixture
