@@ -4,6 +4,7 @@ One file per command, or per pair of small ones; `app.py` is their frame.
 """
 
 from keras_elmo.cli import compare as _compare  # noqa: F401  (each registers its commands)
+from keras_elmo.cli import demo as _demo  # noqa: F401
 from keras_elmo.cli import embed as _embed  # noqa: F401
 from keras_elmo.cli import export as _export  # noqa: F401
 from keras_elmo.cli import language_model as _language_model  # noqa: F401

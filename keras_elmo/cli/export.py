@@ -94,7 +94,7 @@ def export(
                 f"`--word-cache` goes with models that serve the vectors of words: a preset, or weights with their "
                 f"vocabulary. Received: {model}, a Keras model's file. Leave it out."
             )
-        served = _keras_model(model, labels)
+        served = keras_model(model, labels)
         metadata: dict[str, Any] = {}
         vocabulary = None
     else:
@@ -104,7 +104,7 @@ def export(
                 f"Received: {model}"
             )
         checkpoint = load_checkpoint(model, dtype=precision)
-        served, metadata = _elmo(checkpoint, model, tokenizer, substitutes)
+        served, metadata = elmo(checkpoint, model, tokenizer, substitutes)
         vocabulary = None if word_cache is None else _vocabulary(checkpoint, model)
     path = export_saved_model(
         served, folder, outputs or None, weights, metadata, word_cache, vocabulary
@@ -113,7 +113,16 @@ def export(
     print(f"Wrote {path} ({size / 1e6:,.1f} MB).", file=sys.stderr)
 
 
-def _keras_model(path: str, labels: list[str] | None) -> Any:
+def keras_model(path: str, labels: list[str] | None = None) -> Any:
+    """A Keras model's file, as it is served.
+
+    Args:
+        path: The file.
+        labels: Names of its classes. `None` (default): it has them, or none.
+
+    Raises:
+        ValueError: if it is no such file, or does not go with labels.
+    """
     if not Path(path).is_file():
         raise ValueError(f"{path} must be a Keras model's file, which does not exist")
     try:
@@ -139,9 +148,20 @@ def _vocabulary(checkpoint: Checkpoint, source: str) -> Vocabulary:
     return checkpoint.vocabulary
 
 
-def _elmo(
+def elmo(
     checkpoint: Checkpoint, source: str, tokenizer: str | None, substitutes: bool
 ) -> tuple[Any, dict[str, Any]]:
+    """A biLM, as it is served, and what its export says of it.
+
+    Args:
+        checkpoint: The biLM.
+        source: What it was loaded from.
+        tokenizer: "word" or "whitespace". `None`: the one that it was trained with.
+        substitutes: Whether to serve the language model's substitutes, too.
+
+    Raises:
+        ValueError: if it has no language model to serve.
+    """
     tokenizer = tokenizer or checkpoint.metadata.get("tokenizer") or "word"
     metadata = {"source": Path(source).name} | {
         name: checkpoint.metadata[name]

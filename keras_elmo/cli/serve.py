@@ -3,6 +3,8 @@
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
@@ -48,7 +50,8 @@ def serve(
 ) -> None:
     """Serve an exported model by REST and gRPC, with a development server that answers as TensorFlow Serving does.
 
-    A new version folder is picked up while it runs. Ctrl-C ends it.
+    Its first page shows in a browser what the model does. A new version folder is picked up while it runs. Ctrl-C ends
+    it.
     """
     if docker and binary:
         raise ValueError("Give `--docker` or `--binary`, not both.")
@@ -66,18 +69,11 @@ def serve(
             else docker_command(model_dir, rest_port, grpc_port, host or "127.0.0.1")
         )
     server = LocalServer(model_dir, rest_port, grpc_port, host or "127.0.0.1", say=complain)
-
-    def end(number: int, frame: FrameType | None) -> None:
-        # The second one: for who will not wait for the requests in flight.
-        signal.signal(signal.SIGINT, lambda *_: os._exit(130))
-        server.end()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, end)
-    with server:
+    with ending_by_signals(server):
         print(
             "This is keras_elmo's development server, not TensorFlow Serving.",
             f"Model {server.versions.name}, version {server.versions.current}",
+            f"Page  http://{server.rest_address}/",
             f"REST  http://{server.rest_address}",
             f"gRPC  {server.grpc_address}",
             f"Try:  {server.example()}",
@@ -87,6 +83,21 @@ def serve(
             flush=True,
         )
         server.wait()
+
+
+@contextmanager
+def ending_by_signals(server: LocalServer) -> Iterator[None]:
+    """Serves within its block; Ctrl-C and a termination let `server.wait` return."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        # The second one: for who will not wait for the requests in flight.
+        signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+        server.end()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+    with server:
+        yield
 
 
 def _become(command: list[str]) -> None:

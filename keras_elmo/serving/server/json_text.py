@@ -81,6 +81,11 @@ def string(value: bytes) -> str:
     return json.dumps(value.decode("utf-8", "surrogateescape"), ensure_ascii=False)
 
 
+def text_of(document: dict[str, Any]) -> str:
+    """The text of a JSON object."""
+    return json.dumps(document, indent=1, ensure_ascii=False)
+
+
 def encode(text: str) -> bytes:
     """The bytes of a JSON text."""
     return text.encode("utf-8", "surrogateescape")

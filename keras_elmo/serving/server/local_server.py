@@ -27,7 +27,7 @@ class LocalServer:
     """Serves the newest version in a folder, within a `with` block.
 
     It answers as TensorFlow Serving does, for tests and for trying things out: it has no batching of requests, no
-    encryption and no metrics.
+    encryption and no metrics. At `/` of the REST interface there is the live page.
 
     Args:
         model_dir: The folder with the version folders 1, 2, ..; its name is the model's.

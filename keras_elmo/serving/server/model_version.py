@@ -1,7 +1,9 @@
 """ModelVersion: one SavedModel, loaded as TensorFlow Serving loads it, into a session."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import grpc
 import numpy as np
@@ -14,6 +16,7 @@ from keras_elmo.serving.server.request_error import RequestError, invalid
 from keras_elmo.serving.server.tensor_protos import serialized_examples, to_arrays
 
 WARMUP_FILE = "assets.extra/tf_serving_warmup_requests"
+DESCRIPTION_FILE = "assets.extra/keras_elmo.json"
 DEFAULT_SIGNATURE = "serving_default"
 CLASSIFY = "tensorflow/serving/classify"
 _METHODS = ("tensorflow/serving/predict", CLASSIFY, "tensorflow/serving/regress")
@@ -30,6 +33,7 @@ class ModelVersion:
 
     Attributes:
         signatures: `SignatureDef` by name.
+        description: What `export_saved_model` wrote of the model; {} if the SavedModel was made by another.
 
     Raises:
         Exception: anything that TensorFlow raises if the folder holds no whole SavedModel; `RequestError` if a
@@ -43,6 +47,7 @@ class ModelVersion:
             with graph.as_default():
                 meta_graph = tf.compat.v1.saved_model.load(self._session, ["serve"], str(folder))
             self.signatures: dict[str, meta_graph_pb2.SignatureDef] = dict(meta_graph.signature_def)
+            self.description = _description(folder / DESCRIPTION_FILE)
             self._warm_up(folder / WARMUP_FILE)
         except BaseException:
             self.close()
@@ -172,6 +177,15 @@ class ModelVersion:
                 raise RequestError(
                     grpc.StatusCode.UNIMPLEMENTED, f"Unsupported log_type for warmup: {kind}"
                 )
+
+
+def _description(file: Path) -> dict[str, Any]:
+    try:
+        description = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        # It is for people: a model without it is served all the same.
+        return {}
+    return description if isinstance(description, dict) else {}
 
 
 def _array(value: object) -> np.ndarray:

@@ -86,6 +86,12 @@ class ModelVersions:
         with self._lock:
             return self._served().number
 
+    @property
+    def description(self) -> dict[str, Any]:
+        """What the export of the version that is served says of it."""
+        with self._lock:
+            return self._served().model.description
+
     @contextmanager
     def use(self, spec: model_pb2.ModelSpec) -> Iterator[tuple[int, ModelVersion]]:
         """Keeps a version loaded while its block runs.

@@ -1,6 +1,5 @@
-"""rest_app: TensorFlow Serving's REST interface to one model, as a Starlette application."""
+"""rest_app: TensorFlow Serving's REST interface to one model and the live page, as a Starlette application."""
 
-import json
 import logging
 import re
 from typing import TYPE_CHECKING, Any
@@ -13,9 +12,10 @@ from tensorflow_serving.apis import model_pb2
 from keras_elmo.extras import require
 from keras_elmo.serving.server import classify_json, tensor_json
 from keras_elmo.serving.server.grpc_services import metadata, signature_defs
-from keras_elmo.serving.server.json_text import encode, parse_object, string
+from keras_elmo.serving.server.json_text import encode, parse_object, string, text_of
 from keras_elmo.serving.server.model_version import DEFAULT_SIGNATURE
 from keras_elmo.serving.server.model_versions import ModelVersions
+from keras_elmo.serving.server.page_routes import page_routes
 from keras_elmo.serving.server.request_error import RequestError, invalid
 from keras_elmo.serving.server.tensor_protos import serialized_examples
 
@@ -35,7 +35,7 @@ _LARGEST_VERSION = 2**63 - 1
 def rest_app(
     versions: ModelVersions, max_request_bytes: int, max_requests: int, num_threads: int
 ) -> "Starlette":
-    """Makes the application.
+    """Makes the application: the interface, and beside it the page, which asks it as any client does.
 
     Args:
         versions: The model.
@@ -93,7 +93,8 @@ def rest_app(
             status, content = 500, _error("Internal error: see the server's log.")
         return responses.Response(encode(content), status, media_type="application/json")
 
-    return applications.Starlette(routes=[routing.Route("/{path:path}", answer, methods=_METHODS)])
+    rest = routing.Route("/{path:path}", answer, methods=_METHODS)
+    return applications.Starlette(routes=[*page_routes(versions), rest])
 
 
 class _TooLarge(Exception):
@@ -137,10 +138,10 @@ class _Handler:
             raise invalid("Missing model name in request.")
         spec = _spec(match)
         if match["what"] is None:
-            return _text(_json(self._versions.status(spec)))
+            return text_of(_json(self._versions.status(spec)))
         with self._versions.use(spec) as (number, model):
             response = metadata(spec.name, number, model)
-        return _text(
+        return text_of(
             {
                 "model_spec": _json(response.model_spec),
                 "metadata": {"signature_def": _json(signature_defs(model))},
@@ -177,10 +178,6 @@ def _json(message: Any) -> dict[str, Any]:
     return json_format.MessageToDict(
         message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
     )
-
-
-def _text(answer: dict[str, Any]) -> str:
-    return json.dumps(answer, indent=1, ensure_ascii=False)
 
 
 def _error(message: str) -> str:

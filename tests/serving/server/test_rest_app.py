@@ -249,7 +249,7 @@ def test_metadata(ask):
         ("GET", PREDICT, 400, f"Malformed request: GET {PREDICT}"),
         ("PUT", PREDICT, 400, f"Malformed request: PUT {PREDICT}"),
         ("DELETE", "/v1/models/tiny", 400, "Malformed request: DELETE /v1/models/tiny"),
-        ("GET", "/", 404, "Not Found: /"),
+        ("POST", "/", 404, "Not Found: /"),
         ("POST", "/v2/models/tiny", 404, "Not Found: /v2/models/tiny"),
     ],
     ids=range(10),

@@ -45,12 +45,13 @@ def test_what_it_says_and_how_it_ends(model_dir):
             lines = lines_until(process, "Ctrl-C")
             assert lines[0] == "This is keras_elmo's development server, not TensorFlow Serving."
             assert lines[1] == "Model tiny, version 1"
-            rest_url = lines[2].removeprefix("REST  ")
+            rest_url = lines[3].removeprefix("REST  ")
             assert rest_url.startswith("http://127.0.0.1:")
-            assert lines[3].startswith("gRPC  127.0.0.1:")
-            assert lines[4].startswith("Try:  curl -d '{")
-            assert lines[4].endswith(f" {rest_url}/v1/models/tiny:predict")
-            assert lines[5:] == ["Ctrl-C ends it."]
+            assert lines[2] == f"Page  {rest_url}/"
+            assert lines[4].startswith("gRPC  127.0.0.1:")
+            assert lines[5].startswith("Try:  curl -d '{")
+            assert lines[5].endswith(f" {rest_url}/v1/models/tiny:predict")
+            assert lines[6:] == ["Ctrl-C ends it."]
             body = json.dumps({"instances": ["a bc"]}).encode()
             url = f"{rest_url}/v1/models/tiny:predict"
             answer = json.load(urllib.request.urlopen(url, body, timeout=120))
@@ -185,7 +186,7 @@ def test_the_second_ctrl_c_does_not_wait(model_dir):
     """A request whose body never comes would keep the server for a minute."""
     with start(model_dir, "--rest-port", 0, "--grpc-port", 0) as process:
         try:
-            address = lines_until(process, "Ctrl-C")[2].removeprefix("REST  http://")
+            address = lines_until(process, "Ctrl-C")[3].removeprefix("REST  http://")
             host, _, port = address.rpartition(":")
             with socket.create_connection((host, int(port)), 120) as connection:
                 connection.sendall(
