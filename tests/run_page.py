@@ -1,8 +1,9 @@
 """Runs what a page of the documentation shows, in order, as its reader would: `python tests/run_page.py PAGE`.
 
-Blocks of `python` go on with the names of those before them, and blocks of `bash` run in between; with `--apart` each block
-of Python begins anew. A block of `output` is what the block above it prints: numbers with a point may differ a little, for
-they do so from processor to processor. Blocks that install something are left out, and so is every other language.
+Blocks of `python` go on with the names of those before them, and blocks of `bash` run in between; with `--apart` each
+block of Python begins anew. A block of `output` is what the block above it prints: numbers with a point may differ a
+little, for they do so from processor to processor. Blocks that install something are left out, and so is every other
+language.
 """
 
 import contextlib

@@ -36,9 +36,7 @@ def name(page):
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow", reason="the pages are for TensorFlow"
-)
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="the pages are for TensorFlow")
 @pytest.mark.parametrize("page", RUN, ids=name)
 def test_what_a_page_shows_runs(page, tmp_path):
     # Somebody else may listen at the ports of the page.
