@@ -25,11 +25,9 @@ def on_page_content(html, page, config, files):
     return _FORMULA.sub(_mathml, html)
 
 
-def on_post_page(output, page, config):
-    """Says that a page is in Chinese: browsers choose the shapes of characters by it, and readers aloud the voice."""
-    if page.file.src_uri.startswith("zh/"):
-        output = output.replace('<html lang="en"', '<html lang="zh-Hans"', 1)
-    return output
+def on_page_context(context, page, config, nav):
+    """Makes the words around a page, and the language that browsers are told, those of its edition."""
+    config.theme["language"] = "zh" if page.file.src_uri.startswith("zh/") else "en"
 
 
 @cache

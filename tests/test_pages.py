@@ -108,6 +108,8 @@ def test_reference_has_every_public_name():
     text = "\n".join(page.read_text("utf-8") for page in (DOCS / "api").glob("*.md"))
     described = re.findall(r"^::: ([\w.]+)$", text, re.MULTILINE)
     assert len(described) == len(set(described))
+    # Where a module and what is in it have the same name, the pages would describe the module.
+    assert not set(described) & set(sys.modules)
     objects = []
     for path in described:
         module, _, attribute = path.rpartition(".")
