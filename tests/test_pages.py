@@ -66,7 +66,7 @@ def test_what_a_page_shows_runs(page, tmp_path):
         start_new_session=True,
     )
     try:
-        printed, _ = process.communicate()
+        printed, _ = process.communicate(timeout=900)
     finally:
         # What a page that broke off left running.
         with contextlib.suppress(ProcessLookupError):
