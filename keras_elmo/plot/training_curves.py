@@ -37,7 +37,10 @@ def plot_training(run_folder: str | os.PathLike, path: str | os.PathLike) -> Non
     steps: dict[int, dict[str, Any]] = {}
     validations: dict[int, dict[str, Any]] = {}
     for entry in _entries(log_file):
-        (validations if "validation" in entry else steps)[entry["step"]] = entry
+        if "validation" in entry:
+            validations[entry["step"]] = entry
+        elif "gradient_norm" in entry:
+            steps[entry["step"]] = entry
     if not steps:
         raise ValueError(f"{log_file} has no training step yet. Draw it after the first ones.")
     names = ["loss", "perplexity", "gradient_norm", "learning_rate"]

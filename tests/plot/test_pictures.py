@@ -145,6 +145,7 @@ def log_of(folder, losses, validations):
         }
         for step, value in validations
     ]
+    lines.append({"step": 98, "event": "end", "num_dropped": 0})
     log = folder / "log.jsonl"
     log.write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"step": 99, "sam')
     return folder
