@@ -51,9 +51,9 @@ def occurrences():
     """The two senses of a word in the sentences of the benchmarks, by its vectors in the top layer."""
     table = (DOCS.parent / "benchmarks" / "word_senses.tsv").read_text(encoding="utf-8")
     rows = [line.split("\t") for line in table.splitlines()]
-    chosen = [(sense, sentence.split()) for _, word, sense, sentence in rows if word == "bank"]
+    chosen = [(sense, sentence.split()) for _, word, sense, sentence in rows if word == "board"]
     vectors = [
-        layer[words.index("bank")]
+        layer[words.index("board")]
         for (_, words), layer in zip(
             chosen,
             keras_elmo.Embedder(layers="top").embed([words for _, words in chosen]),
@@ -61,7 +61,7 @@ def occurrences():
         )
     ]
     senses = [sense for sense, _ in chosen]
-    plot_occurrences(vectors, senses, PICTURES / "occurrences.png", "bank")
+    plot_occurrences(vectors, senses, PICTURES / "occurrences.png", "board")
 
 
 def layer_weights():
