@@ -16,6 +16,7 @@ from keras_elmo import presets
 from keras_elmo.character_ids import MAX_WORD_LENGTH, NUM_CHARACTERS
 from keras_elmo.checkpoints import tensorflow_checkpoint
 from keras_elmo.checkpoints.checkpoint import Checkpoint, Softmax, check_softmax
+from keras_elmo.checkpoints.options import Options
 from keras_elmo.files import written_beside
 from keras_elmo.models import ElmoModel
 from keras_elmo.vocabulary import Vocabulary
@@ -83,7 +84,7 @@ def read(folder: Path, weights_file: Path | None = None, **overrides: Any) -> Ch
     vocabulary = None
     if vocabulary_files := _vocabulary_files(folder):
         vocabulary = Vocabulary.load(_only(vocabulary_files, folder, f"file `{VOCABULARY_FILE}`"))
-    options = _Options(options_file)
+    options = Options(options_file)
     arrays = (tensorflow_checkpoint.read_arrays if is_checkpoint else _read_arrays)(weights_file)
     arguments = {**_arguments(options, arrays, weights_file, vocabulary), **overrides}
     try:
@@ -196,42 +197,8 @@ def _stacked(kernel, recurrent_kernel) -> _Dataset:
 # --- options ---
 
 
-class _Options:
-    """The options file, read with errors that name file and key."""
-
-    def __init__(self, path: Path):
-        self.path = path
-        self.values = presets.read_json(path)
-
-    def get(self, key: str, kind: type | tuple[type, ...], default: Any = ...) -> Any:
-        """The value at a dotted key; `default` if it is missing or null and a default is given."""
-        value: Any = self.values
-        *parents, _ = parts = key.split(".")
-        for i, part in enumerate(parts, 1):
-            value = value.get(part)
-            if value is None:
-                break
-            if i <= len(parents):
-                self._check(".".join(parts[:i]), value, dict)
-        if value is not None:
-            return self._check(key, value, kind)
-        if default is ...:
-            raise ValueError(
-                f"{self.path}: the key `{key}` is missing. Use the options that came with the weights."
-            )
-        return default
-
-    def _check(self, key: str, value: Any, kind: type | tuple[type, ...]) -> Any:
-        right_kind = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
-        if not right_kind:
-            kinds = kind if isinstance(kind, tuple) else (kind,)
-            names = " or ".join(one.__name__ for one in kinds)
-            raise ValueError(f"{self.path}: `{key}` must be of type {names}. Received: {value!r}")
-        return value
-
-
 def _arguments(
-    options: _Options, arrays: dict, weights_file: Path, vocabulary: Vocabulary | None
+    options: Options, arrays: dict, weights_file: Path, vocabulary: Vocabulary | None
 ) -> dict[str, Any]:
     """The arguments of `ElmoModel` that options and weights call for."""
     if options.get("bidirectional", bool, True) is False:
@@ -262,7 +229,7 @@ def _arguments(
     return arguments
 
 
-def _check_number_of_characters(options: _Options, arrays: dict, weights_file: Path) -> None:
+def _check_number_of_characters(options: Options, arrays: dict, weights_file: Path) -> None:
     """The rows of the file decide; 261 and 262, which only says whether id 0 is counted, are both right."""
     rows = len(arrays["char_embed"]) if "char_embed" in arrays else CHARACTER_ROWS
     stated = options.get("char_cnn.n_characters", int, NUM_CHARACTERS)
@@ -274,7 +241,7 @@ def _check_number_of_characters(options: _Options, arrays: dict, weights_file: P
 
 
 def _token_arguments(
-    options: _Options, arrays: dict, weights_file: Path, vocabulary: Vocabulary | None
+    options: Options, arrays: dict, weights_file: Path, vocabulary: Vocabulary | None
 ) -> dict[str, Any]:
     """A model without characters: its words are the rows of `embedding`."""
     stated = options.get("n_tokens_vocab", int, None)

@@ -51,7 +51,9 @@ def read_state_dict(path: str | os.PathLike) -> dict[str, np.ndarray]:
         *(ValueError, TypeError, IndexError, KeyError, StopIteration, OverflowError, struct.error),
     ) as error:
         # What the readers raise on broken bytes.
-        problem = f"is no file of PyTorch weights, or is damaged or cut short ({error or 'no data'})"
+        problem = (
+            f"is no file of PyTorch weights, or is damaged or cut short ({error or 'no data'})"
+        )
     raise ValueError(
         f"{path} {problem}. It must be a state dict, as `torch.save(module.state_dict(), path)` writes it: get the "
         "file again from where it came."
@@ -91,10 +93,7 @@ def _read_zip(file: IO[bytes], num_bytes: int) -> dict[str, np.ndarray]:
 
 
 def _read_stream(file: IO[bytes], num_bytes: int) -> dict[str, np.ndarray]:
-    if (
-        Unpickler(file).load() != _MAGIC_NUMBER
-        or Unpickler(file).load() != _PROTOCOL_VERSION
-    ):
+    if Unpickler(file).load() != _MAGIC_NUMBER or Unpickler(file).load() != _PROTOCOL_VERSION:
         raise Refused("is a pickle, but not one of PyTorch's files")
     system = Unpickler(file).load()
     _check_byte_order(not isinstance(system, dict) or system.get("little_endian") is not False)

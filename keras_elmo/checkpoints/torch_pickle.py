@@ -160,7 +160,9 @@ class _Metered:
     def _taken(self, data: bytes) -> bytes:
         self._left -= len(data)
         if self._left < 0:
-            raise Refused(f"has a pickle of more than {MAX_PICKLE_BYTES} bytes, which no state dict has")
+            raise Refused(
+                f"has a pickle of more than {MAX_PICKLE_BYTES} bytes, which no state dict has"
+            )
         return data
 
 
