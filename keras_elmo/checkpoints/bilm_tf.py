@@ -121,8 +121,13 @@ def write(checkpoint: Checkpoint, folder: str | os.PathLike) -> None:
         folder: The folder to make.
 
     Raises:
-        ValueError: if the folder exists, or if model, softmax and vocabulary do not fit each other.
+        ValueError: if the folder exists, if model, softmax and vocabulary do not fit each other, or if the model
+            reads a lexicon.
     """
+    if checkpoint.model.lexicon is not None:
+        raise ValueError(
+            "The format of bilm-tf has no place for the lexicon of an ELMoForManyLangs model: write it as a preset."
+        )
     if checkpoint.softmax is not None:
         check_softmax(checkpoint.softmax, checkpoint.model, checkpoint.vocabulary, folder)
     with written_beside(folder) as beside:

@@ -11,7 +11,6 @@ from keras_elmo.checkpoints.checkpoint import Checkpoint
 from keras_elmo.checkpoints.lexicon_file import read_lexicon
 from keras_elmo.checkpoints.options import Options
 from keras_elmo.checkpoints.torch_file import read_state_dict
-from keras_elmo.layers import BiLMStack, WordAndCharacterEncoder
 from keras_elmo.layers.char_cnn_encoder import check_filters
 from keras_elmo.lexicon import Lexicon
 from keras_elmo.models import ElmoModel
@@ -219,7 +218,7 @@ def _check_arrays(arrays: Arrays, shapes: Shapes, name_of_file: str, options_fil
         )
 
 
-def _assign_embedder(encoder: WordAndCharacterEncoder, arrays: Arrays) -> None:
+def _assign_embedder(encoder: Any, arrays: Arrays) -> None:
     if encoder.word_embedding is not None:
         encoder.word_embedding.embeddings.assign(_with_row_0(arrays[_WORD_VECTORS]))
     if encoder.char_cnn_encoder is not None:
@@ -240,7 +239,7 @@ def _assign_embedder(encoder: WordAndCharacterEncoder, arrays: Arrays) -> None:
     encoder.projection.bias.assign(arrays["projection.bias"])
 
 
-def _assign_encoder(bilm: BiLMStack, arrays: Arrays) -> None:
+def _assign_encoder(bilm: Any, arrays: Arrays) -> None:
     for direction, stack in (("forward", bilm.forward_stack), ("backward", bilm.backward_stack)):
         for i, cell in enumerate(stack.cells):
             prefix = f"{direction}_layer_{i}"

@@ -68,7 +68,8 @@ class Unpickler:
             Refused: If the pickle does anything else.
             ValueError, IndexError, KeyError, TypeError: If it is damaged or cut short.
         """
-        for opcode, argument, _ in pickletools.genops(self._file):
+        # Of a file it asks for no more than these two methods.
+        for opcode, argument, _ in pickletools.genops(self._file):  # type: ignore[arg-type]
             if opcode.name == "STOP":
                 return self._stack.pop()
             self._run(opcode.name, argument)

@@ -46,7 +46,13 @@ SENTENCES = [
 # Sizes unlike each other; clips that are reached.
 MODELS = {
     "words_and_characters": {
-        "encoder": {"dim": 10, "projection_dim": 6, "n_layers": 2, "cell_clip": 0.5, "proj_clip": 0.3},
+        "encoder": {
+            "dim": 10,
+            "projection_dim": 6,
+            "n_layers": 2,
+            "cell_clip": 0.5,
+            "proj_clip": 0.3,
+        },
         "token_embedder": {
             **{"word_dim": 4, "char_dim": 5, "max_characters_per_token": 12, "n_highway": 2},
             **{"filters": [[1, 3], [2, 4], [5, 2]], "activation": "relu"},
@@ -81,7 +87,9 @@ OLD_FORMAT = ("characters", "square")
 
 # The tool asks a loss for its first number, as PyTorch before 0.4 wanted it.
 _getitem = torch.Tensor.__getitem__
-torch.Tensor.__getitem__ = lambda tensor, i: _getitem(tensor.reshape(1) if tensor.ndim == 0 else tensor, i)
+torch.Tensor.__getitem__ = lambda tensor, i: _getitem(
+    tensor.reshape(1) if tensor.ndim == 0 else tensor, i
+)
 
 
 def make(name, sizes):
