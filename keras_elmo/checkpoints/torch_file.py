@@ -4,6 +4,7 @@ Both of PyTorch's formats: since 1.6 a zip of a pickle and one member for each r
 one after the other and the numbers behind them.
 """
 
+import errno
 import os
 import struct
 import zipfile
@@ -14,6 +15,9 @@ import numpy as np
 
 from keras_elmo.checkpoints.torch_pickle import Refused, Storage, Tensor, Unpickler
 
+_ZIP = b"PK"
+_PICKLED = b"\x80\x02"
+_DAMAGED = "is no file of PyTorch weights, or is damaged or cut short ({})"
 _PICKLE = "data.pkl"
 _BYTE_ORDER = "byteorder"
 # What begins a file of the older format, as pickles.
@@ -42,18 +46,23 @@ def read_state_dict(path: str | os.PathLike) -> dict[str, np.ndarray]:
         with path.open("rb") as file:
             magic = file.read(2)
             file.seek(0)
-            read = _read_zip if magic == b"PK" else _read_stream
+            if magic not in (_ZIP, _PICKLED):
+                raise ValueError(f"it begins with {magic!r}" if magic else "it is empty")
+            read = _read_zip if magic == _ZIP else _read_stream
             return read(file, path.stat().st_size)
     except Refused as error:
         problem = str(error)
+    except OSError as error:
+        # A zip that points to before its beginning; with any other number it comes from the disk.
+        if error.errno != errno.EINVAL:
+            raise
+        problem = _DAMAGED.format(error)
     except (
         *(zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, MemoryError),
         *(ValueError, TypeError, IndexError, KeyError, StopIteration, OverflowError, struct.error),
     ) as error:
         # What the readers raise on broken bytes.
-        problem = (
-            f"is no file of PyTorch weights, or is damaged or cut short ({error or 'no data'})"
-        )
+        problem = _DAMAGED.format(error)
     raise ValueError(
         f"{path} {problem}. It must be a state dict, as `torch.save(module.state_dict(), path)` writes it: get the "
         "file again from where it came."
@@ -63,11 +72,14 @@ def read_state_dict(path: str | os.PathLike) -> dict[str, np.ndarray]:
 def _read_zip(file: IO[bytes], num_bytes: int) -> dict[str, np.ndarray]:
     with zipfile.ZipFile(file) as archive:
 
-        def read(name: str) -> bytes:
+        def opened(name: str) -> IO[bytes]:
             # PyTorch stores its members as they are: one that is packed could be of any size.
             if archive.getinfo(name).compress_type != zipfile.ZIP_STORED:
                 raise Refused(f"has packed its member {name!r}, which PyTorch never does")
-            with archive.open(name) as member:
+            return archive.open(name)
+
+        def read(name: str) -> bytes:
+            with opened(name) as member:
                 return member.read()
 
         pickles = [
@@ -78,7 +90,7 @@ def _read_zip(file: IO[bytes], num_bytes: int) -> dict[str, np.ndarray]:
         folder = pickles[0].removesuffix(_PICKLE)
         if folder + _BYTE_ORDER in archive.namelist():
             _check_byte_order(read(folder + _BYTE_ORDER) == b"little")
-        with archive.open(pickles[0]) as member:
+        with opened(pickles[0]) as member:
             unpickler = Unpickler(member)
             state_dict = unpickler.load()
         numbers = {}

@@ -5,23 +5,31 @@ written with, and only the names that stand for a table, a tensor or the numbers
 is looked up by a name from the file, and no memory is taken for a size that the file only claims.
 """
 
-import pickletools
 import reprlib
+import struct
 from collections.abc import Callable, Sequence
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 
 # A state dict's pickle has some hundred bytes for each tensor: that of ELMo has ten thousand.
-MAX_PICKLE_BYTES = 2**23
+MAX_PICKLE_BYTES = 2**20
 
 _MARK = object()
-_PLAIN = {
-    *("BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT"),
-    *("BINUNICODE", "SHORT_BINUNICODE", "BINSTRING", "SHORT_BINSTRING"),
-}
-_CONSTANTS: dict[str, Any] = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
-_TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
+
+# The instructions, by their bytes: what they push, or how the number behind them is written.
+_CONSTANTS: dict[bytes, Any] = {b"N": None, b"\x88": True, b"\x89": False, b")": ()}
+_NUMBERS = {b"K": "<B", b"M": "<H", b"J": "<i", b"G": ">d"}
+_STRINGS = {b"X": "<I", b"\x8c": "<B", b"T": "<I", b"U": "<B"}
+_TUPLES = {b"\x85": 1, b"\x86": 2, b"\x87": 3}
+_PUTS = {b"q": "<B", b"r": "<I"}
+_GETS = {b"h": "<B", b"j": "<I"}
+_SKIPPED = {b"\x80": "<B", b"\x95": "<Q"}  # the protocol's version, and the length of a part
+_STOP = b"."
+
+_quoting = reprlib.Repr()
+_quoting.maxstring = _quoting.maxother = 120
+_quote = _quoting.repr
 
 
 class Refused(Exception):
@@ -66,65 +74,68 @@ class Unpickler:
 
         Raises:
             Refused: If the pickle does anything else.
-            ValueError, IndexError, KeyError, TypeError: If it is damaged or cut short.
+            ValueError, IndexError, KeyError, TypeError, StopIteration: If it is damaged or cut short.
         """
-        # Of a file it asks for no more than these two methods.
-        for opcode, argument, _ in pickletools.genops(self._file):  # type: ignore[arg-type]
-            if opcode.name == "STOP":
-                return self._stack.pop()
-            self._run(opcode.name, argument)
-        raise ValueError("no end")  # `genops` raises before
+        while (instruction := self._file.read(1)) != _STOP:
+            self._run(instruction)
+        return self._stack.pop()
 
-    def _run(self, name: str, argument: Any) -> None:
-        stack = self._stack
-        if name in _PLAIN:
-            stack.append(argument)
-        elif name in _CONSTANTS:
-            stack.append(_CONSTANTS[name])
-        elif name in _TUPLES:
-            stack[-_TUPLES[name] :] = [tuple(stack[-_TUPLES[name] :])]
-        elif name in ("PROTO", "FRAME"):
-            pass
-        elif name == "MARK":
+    def _run(self, instruction: bytes) -> None:
+        stack, file = self._stack, self._file
+        if instruction in _CONSTANTS:
+            stack.append(_CONSTANTS[instruction])
+        elif instruction in _NUMBERS:
+            stack.append(file.number(_NUMBERS[instruction]))
+        elif instruction == b"\x8a":
+            stack.append(int.from_bytes(file.read(file.number("<B")), "little", signed=True))
+        elif instruction in _STRINGS:
+            stack.append(file.read(file.number(_STRINGS[instruction])).decode("utf-8"))
+        elif instruction in _TUPLES:
+            count = _TUPLES[instruction]
+            stack[-count:] = [tuple(stack[-count:])]
+        elif instruction in _SKIPPED:
+            file.number(_SKIPPED[instruction])
+        elif instruction == b"(":
             stack.append(_MARK)
-        elif name == "TUPLE":
+        elif instruction == b"t":
             stack.append(tuple(self._above_mark()))
-        elif name == "EMPTY_LIST":
+        elif instruction == b"]":
             stack.append([])
-        elif name == "EMPTY_DICT":
+        elif instruction == b"}":
             stack.append({})
-        elif name in ("BINPUT", "LONG_BINPUT"):
-            self._memo[argument] = stack[-1]
-        elif name == "MEMOIZE":
+        elif instruction in _PUTS:
+            self._memo[file.number(_PUTS[instruction])] = stack[-1]
+        elif instruction == b"\x94":
             self._memo[len(self._memo)] = stack[-1]
-        elif name in ("BINGET", "LONG_BINGET"):
-            stack.append(self._memo[argument])
-        elif name in ("APPEND", "APPENDS"):
-            items = [stack.pop()] if name == "APPEND" else self._above_mark()
+        elif instruction in _GETS:
+            stack.append(self._memo[file.number(_GETS[instruction])])
+        elif instruction in (b"a", b"e"):
+            items = [stack.pop()] if instruction == b"a" else self._above_mark()
             _check_kind(stack[-1], list)
             stack[-1].extend(items)
-        elif name in ("SETITEM", "SETITEMS"):
-            items = [stack.pop(-2), stack.pop()] if name == "SETITEM" else self._above_mark()
+        elif instruction in (b"s", b"u"):
+            items = [stack.pop(-2), stack.pop()] if instruction == b"s" else self._above_mark()
             _check_kind(stack[-1], dict)
             stack[-1].update(_table(zip(items[::2], items[1::2], strict=True)))
-        elif name == "GLOBAL":
-            stack.append(_meaning(argument.replace(" ", ".")))
-        elif name == "STACK_GLOBAL":
-            stack.append(_meaning(".".join([str(stack.pop(-2)), str(stack.pop())])))
-        elif name == "REDUCE":
+        elif instruction in (b"c", b"i"):
+            stack.append(_meaning(file.line(), file.line()))
+            if instruction == b"i":
+                raise Refused("makes an object of an old class, which is no array")
+        elif instruction == b"\x93":
+            stack.append(_meaning(stack.pop(-2), stack.pop()))
+        elif instruction == b"R":
             arguments, function = stack.pop(), stack.pop()
             if not isinstance(function, _Function):
-                raise Refused(f"calls {reprlib.repr(function)}, which makes no array")
+                raise Refused(f"calls {_quote(function)}, which makes no array")
             stack.append(function.call(*arguments))
-        elif name == "BUILD":
+        elif instruction == b"b":
             # What PyTorch hangs on a state dict besides: version numbers of its layers.
             stack.pop()
             _check_kind(stack[-1], dict)
-        elif name == "BINPERSID":
+        elif instruction == b"Q":
             stack.append(self._storage(stack.pop()))
         else:
-            what = f" of {reprlib.repr(argument)}" if isinstance(argument, str) else ""
-            raise Refused(f"has the pickle instruction {name}{what}, which builds no array")
+            raise Refused(f"has the pickle instruction {instruction!r}, which builds no array")
 
     def _above_mark(self) -> list[Any]:
         stack = self._stack
@@ -138,7 +149,7 @@ class Unpickler:
         kind, dtype, key, _, size, *view = description
         right = isinstance(dtype, np.dtype) and isinstance(key, str) and _is_size(size)
         if kind != "storage" or not right or any(part is not None for part in view):
-            raise Refused(f"describes numbers as {reprlib.repr(description)}, which is not known")
+            raise Refused(f"describes numbers as {_quote(description)}, which is not known")
         storage = self.storages.setdefault(key, Storage(key, dtype, size))
         if storage != Storage(key, dtype, size):
             raise Refused(f"describes the numbers {key!r} in two ways")
@@ -146,17 +157,26 @@ class Unpickler:
 
 
 class _Metered:
-    """A file for `genops`: a pickle of no more than some bytes, and no memory for those that are not there."""
+    """The bytes of a pickle: no more than some, and no memory for those that are not there."""
 
     def __init__(self, file: IO[bytes]):
         self._file = file
         self._left = MAX_PICKLE_BYTES
 
     def read(self, size: int) -> bytes:
-        return self._taken(self._file.read(min(size, self._left + 1)))
+        data = self._taken(self._file.read(min(size, self._left + 1)))
+        if len(data) < size:
+            raise ValueError("it ends within its pickle")
+        return data
 
-    def readline(self) -> bytes:
-        return self._taken(self._file.readline(self._left + 1))
+    def number(self, layout: str) -> Any:
+        return struct.unpack(layout, self.read(struct.calcsize(layout)))[0]
+
+    def line(self) -> str:
+        data = self._taken(self._file.readline(self._left + 1))
+        if not data.endswith(b"\n"):
+            raise ValueError("it ends within its pickle")
+        return data[:-1].decode("utf-8")
 
     def _taken(self, data: bytes) -> bytes:
         self._left -= len(data)
@@ -173,12 +193,13 @@ class _Function(NamedTuple):
     call: Callable[..., Any]
 
 
-def _meaning(name: str) -> Any:
+def _meaning(module: Any, attribute: Any) -> Any:
+    name = f"{module}.{attribute}"
     if name in _FUNCTIONS:
         return _FUNCTIONS[name]
     if name in _DTYPES:
         return np.dtype(_DTYPES[name])
-    raise Refused(f"names {reprlib.repr(name)}, which builds no array, and is not loaded")
+    raise Refused(f"names {_quote(name)}, which builds no array, and is not loaded")
 
 
 def _table(pairs: Any = ()) -> dict[str, Any]:
@@ -195,12 +216,12 @@ def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, *_unused: Any) 
     _check_kind(storage, Storage)
     sizes = [offset, *shape, *strides]
     if not all(map(_is_size, sizes)) or len(shape) != len(strides):
-        raise Refused(f"has a tensor of the shape {reprlib.repr(shape)}, which cannot be")
+        raise Refused(f"has a tensor of the shape {_quote(shape)}, which cannot be")
     count = _product(shape)
     last = sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
     if count > storage.size or (count and offset + last >= storage.size):
         raise Refused(
-            f"has a tensor of the shape {reprlib.repr(shape)}, but only {storage.size} numbers for it"
+            f"has a tensor of the shape {_quote(shape)}, but only {storage.size} numbers for it"
         )
     return Tensor(storage, offset, tuple(shape), tuple(strides))
 

@@ -75,7 +75,8 @@ def export_saved_model(
     Raises:
         ValueError: if the model reads the ids of a vocabulary or a lexicon, if its inputs are unknown, an output is,
             `weights_dtype` is another or too narrow, the folder holds something else, the model writes TensorFlow
-            variables or runs Python code, which no server can, or `word_cache` is no positive integer, has no vocabulary or goes with another model.
+            variables or runs Python code, which no server can, or `word_cache` is no positive integer, has no
+            vocabulary or goes with another model.
 
     Example:
     >>> import tempfile
