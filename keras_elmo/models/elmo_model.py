@@ -215,8 +215,8 @@ class ElmoModel(keras.Model):
     def __call__(self, inputs, *args, **kwargs):
         if any(_is_text(leaf) for leaf in keras.tree.flatten(inputs)):
             raise ValueError(
-                "An ElmoModel reads character ids, not text. Make them by `keras_elmo.character_ids(sentences)`, or "
-                "use `keras_elmo.ElmoEmbedding`, which takes strings."
+                "An ElmoModel reads character ids, not text. Make them by `model.ids(sentences)`, or use "
+                "`keras_elmo.ElmoEmbedding`, which takes strings."
             )
         return super().__call__(inputs, *args, **kwargs)
 

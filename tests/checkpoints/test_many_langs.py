@@ -203,7 +203,7 @@ def test_the_configuration_that_comes_with_the_tool(folder):
         (
             "token_embedder.filters",
             [[1, 3]],
-            "`projection.weight` must have the shape|has no place",
+            r"`highways._layers.0.weight` must have the shape \(6, 3\)",
         ),
         ("token_embedder.filters", [[1]], "`filters` must be a list of pairs"),
         ("token_embedder.activation", "gelu", "`activation` must be one of 'relu', 'tanh'"),
