@@ -53,6 +53,12 @@ def test_embedder(name, batch_tokens):
         close(actual, expected)
 
 
+def test_embedder_of_a_model(model):
+    """A string is cut at white space: these models were trained on text that is cut."""
+    [vectors] = Embedder(model).embed([" ".join(SENTENCES[1])])
+    close(vectors, expected_of("words_and_characters")[1])
+
+
 def test_long_words_are_counted_by_characters():
     embedder = Embedder(SOURCE, layers="word")
     vectors = list(embedder.embed([["中" * 10, "中" * 11, "x"]]))[0]

@@ -61,12 +61,10 @@ def read_lexicon(path: Path, num_entries: int) -> list[str]:
 
 def _stripped(entries: list[str]) -> list[str]:
     """The entries without white space before them, unless there is such an entry already."""
-    taken = {entry for entry in entries if entry == entry.lstrip() != ""}
+    names = [entry.lstrip() or _IDEOGRAPHIC_SPACE for entry in entries]
+    taken = {name for name, entry in zip(names, entries, strict=True) if name == entry}
     stripped = []
-    for entry in entries:
-        name = entry.lstrip() or _IDEOGRAPHIC_SPACE
-        if entry != name and name not in taken:
-            taken.add(name)
-            entry = name
-        stripped.append(entry)
+    for name, entry in zip(names, entries, strict=True):
+        stripped.append(entry if name in taken else name)
+        taken.add(name)
     return stripped

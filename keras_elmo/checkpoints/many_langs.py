@@ -77,8 +77,8 @@ def read(folder: Path, **overrides: Any) -> Checkpoint:
     except ValueError as error:
         source = f"{folder} and overrides" if overrides else folder
         raise ValueError(f"No ElmoModel can be made of {source}: {error}") from error
-    _assign_embedder(model.encoder, embedder)
-    _assign_encoder(model.bilm, encoder)
+    _assign_embedder(model.encoder, _as_float32(embedder))
+    _assign_encoder(model.bilm, _as_float32(encoder))
     # Their models read text that others have cut into words.
     metadata = {"tokenizer": "whitespace", **presets.read_metadata(folder)}
     return Checkpoint(model, metadata=metadata, format="ELMoForManyLangs")
@@ -151,9 +151,7 @@ def _read_arrays(path: Path) -> Arrays:
         raise ValueError(
             f"{path.parent} must have the file {path.name}. Get the whole model again."
         )
-    return {
-        name: array.astype(np.float32, copy=False) for name, array in read_state_dict(path).items()
-    }
+    return read_state_dict(path)
 
 
 # --- weights ---
@@ -204,11 +202,12 @@ def _encoder_shapes(arguments: dict[str, Any]) -> Shapes:
 def _check_arrays(arrays: Arrays, shapes: Shapes, name_of_file: str, options_file: Path) -> None:
     known = set()
     for name, shape in shapes:
-        if name not in arrays or arrays[name].shape != shape:
-            received = arrays[name].shape if name in arrays else "no such array"
+        found = arrays.get(name)
+        if found is None or found.shape != shape or found.dtype.kind != "f":
+            received = "no such array" if found is None else f"{found.shape} of {found.dtype}"
             raise ValueError(
-                f"{name_of_file}: the array `{name}` must have the shape {shape}, which {options_file.name} and the "
-                f"lexicons call for. Received: {received}"
+                f"{name_of_file}: the array `{name}` must have the shape {shape} of floats, which "
+                f"{options_file.name} and the lexicons call for. Received: {received}"
             )
         known.add(name)
     if unused := sorted(set(arrays) - known):
@@ -216,6 +215,10 @@ def _check_arrays(arrays: Arrays, shapes: Shapes, name_of_file: str, options_fil
             f"{name_of_file}: the array `{unused[0]}` has no place in the model that {options_file.name} describes "
             f"({len(unused)} such in all). Does {options_file.name} belong to these weights?"
         )
+
+
+def _as_float32(arrays: Arrays) -> Arrays:
+    return {name: array.astype(np.float32, copy=False) for name, array in arrays.items()}
 
 
 def _assign_embedder(encoder: Any, arrays: Arrays) -> None:

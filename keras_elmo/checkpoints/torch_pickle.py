@@ -15,6 +15,9 @@ import numpy as np
 # A state dict's pickle has some hundred bytes for each tensor: that of ELMo has ten thousand.
 MAX_PICKLE_BYTES = 2**20
 
+# Their product is reckoned before anything else is known of them.
+_MAX_AXES = 32
+
 _MARK = object()
 
 # The instructions, by their bytes: what they push, or how the number behind them is written.
@@ -215,7 +218,7 @@ def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, *_unused: Any) 
     """A tensor: whether it is a parameter and what hooks it had is of no interest."""
     _check_kind(storage, Storage)
     sizes = [offset, *shape, *strides]
-    if not all(map(_is_size, sizes)) or len(shape) != len(strides):
+    if not all(map(_is_size, sizes)) or len(shape) != len(strides) or len(shape) > _MAX_AXES:
         raise Refused(f"has a tensor of the shape {_quote(shape)}, which cannot be")
     count = _product(shape)
     last = sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
@@ -256,7 +259,7 @@ def _check_kind(value: Any, kind: type) -> None:
 
 
 def _is_size(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
 
 
 def _product(sizes: Sequence[int]) -> int:

@@ -46,7 +46,7 @@ class Embedder:
         layers: Which vectors: "all" (default), every layer from 0 up; "average" of them; "top"; "mix", the model's
             own, learned one; "word", layer 0 once, which knows no context.
         tokenizer: "word" or "whitespace", for sentences given as one string, see `keras_elmo.text.tokenize`. `None`
-            (default): the one that the preset was trained with, else "word".
+            (default): the one that the preset was trained with, else "word"; "whitespace" of a model with a lexicon.
         batch_tokens: Tokens per batch at most, padding included. Defaults to 2048.
         precision: "float32" (default), or "bfloat16" for faster, rougher arithmetic where the processor has it. The
             result is float32 either way. A model that is given keeps its own.
@@ -109,7 +109,7 @@ class Embedder:
             )
         self.model = model
         self.layers = layers
-        self.tokenizer = tokenizer or "word"
+        self.tokenizer = tokenizer or ("word" if model.lexicon is None else "whitespace")
         self.batch_tokens = batch_tokens
         self.dim = model.projection_dim * (1 if layers == "word" else 2)
         self.length_unit = "bytes" if model.lexicon is None else "characters"

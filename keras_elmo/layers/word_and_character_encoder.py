@@ -24,10 +24,10 @@ class WordAndCharacterEncoder(keras.layers.Layer):
 
     Args:
         projection_dim: int, size of a token vector.
-        num_words: int, number of word ids, 0 (no word here) included; `None`: words are not looked up.
+        num_words: int, number of word ids, 0 (no word here) included; `None` (default): words are not looked up.
         word_dim: int, size of a word's own vector. Defaults to 100.
-        num_characters: int, number of character ids, 0 included; `None`: words are not spelled.
-        word_padding: int, the character id that stands behind the end of a word, and nowhere else.
+        num_characters: int, number of character ids, 0 included; `None` (default): words are not spelled.
+        word_padding: int, the character id that stands behind the end of a word, and nowhere else. Defaults to 1.
         embedding_dim: int, size of a character vector. Defaults to 50.
         filters: pairs (width, number of filters), see `CharCNNEncoder`. Defaults to the original's seven.
         num_highway_layers: int, see `CharCNNEncoder`. Defaults to 2.

@@ -36,6 +36,7 @@ def test_white_space_before_an_entry(path):
     """The tool drops it; where the entry is there without it, the tool fails, and this entry stays as it is."""
     assert read(path, "\u00a010\t0\na\t1\n", 2) == ["10", "a"]
     assert read(path, "\u00a010\t0\n10\t1\n", 2) == ["\u00a010", "10"]
+    assert read(path, "\u00a0\t0\n\u3000\t1\n", 2) == ["\u00a0", "\u3000"]
 
 
 @pytest.mark.parametrize(

@@ -254,6 +254,22 @@ def test_missing_files(folder, file):
     refused(folder, f"{file} cannot be read as a lexicon|must have the file {file}")
 
 
+def test_arrays_of_integers(folder):
+    write_zip(
+        folder / "token_embedder.pkl",
+        table(
+            {
+                "word_emb_layer.embedding.weight": tensor(
+                    storage("0", 80, "LongStorage"), [20, 4], [4, 1]
+                ),
+                "char_emb_layer.embedding.weight": tensor(storage("1", 335), [67, 5], [5, 1]),
+            }
+        ),
+        {"0": np.ones(80, "<i8"), "1": np.ones(335, "<f4")},
+    )
+    refused(folder, r"the shape \(20, 4\) of floats, which .* Received: \(20, 4\) of int64")
+
+
 def test_files_of_another_model(folder):
     shutil.copy(FOLDER / "square" / "encoder.pkl", folder)
     refused(folder, r"encoder.pkl: the array `forward_layer_0.input_linearity.weight` .* \(40, 6\)")

@@ -244,6 +244,8 @@ def test_a_plain_pickle(tmp_path):
         (tensor(storage("0", 6), [-1], [1]), r"shape \(-1,\), which cannot be"),
         (tensor(storage("0", 6), [2], [-1], offset=3), "which cannot be"),
         (tensor(storage("0", 6), [2], []), "which cannot be"),
+        (tensor(storage("0", 6), [1] * 33, [1] * 33), "which cannot be"),
+        (tensor(storage("0", 6), [2**64], [1]), "which cannot be"),
         (tensor(integer(3), [1], [1]), "has a int where a Storage has to be"),
         (tensor(storage("0", -6), [1], [1]), "describes numbers as .*-6"),
         (tensor(storage("0", 2**40), [1], [1]), r"has \d+ bytes, but claims 4398046511104 bytes"),
