@@ -16,6 +16,7 @@ from keras_elmo.layers import LSTMStack as LSTMStack
 from keras_elmo.layers import ProjectedLSTMCell as ProjectedLSTMCell
 from keras_elmo.layers import ScalarMix as ScalarMix
 from keras_elmo.layers import SentenceMean as SentenceMean
+from keras_elmo.lexicon import Lexicon as Lexicon
 from keras_elmo.models import BidirectionalLanguageModel as BidirectionalLanguageModel
 from keras_elmo.models import ElmoModel as ElmoModel
 from keras_elmo.presets import upload_preset as upload_preset

@@ -78,7 +78,7 @@ def character_ids(sentences: Sentences, max_word_length: int = MAX_WORD_LENGTH) 
                 [  0,   0,   0,   0,   0,   0]]], dtype=int32)
     """
     max_word_length = check_max_word_length(max_word_length)
-    tokenized = _tokenize(sentences)
+    tokenized = sentence_tokens(sentences)
     words = dict.fromkeys(chain.from_iterable(tokenized))
     # Each distinct word is spelled once. Row 0 is "no token here", so an untouched index is
     # padding.
@@ -143,7 +143,7 @@ def count_cut_words(
         (1, 2)
     """
     max_num_bytes = check_max_word_length(max_word_length) - 2
-    counts = Counter(chain.from_iterable(_tokenize(sentences)))
+    counts = Counter(chain.from_iterable(sentence_tokens(sentences)))
     cut = 0
     for word, count in counts.items():
         encoded = _encode(word)
@@ -164,7 +164,8 @@ def check_max_word_length(max_word_length: int) -> int:
     return int(max_word_length)
 
 
-def _tokenize(sentences: Sentences) -> list[list[str]]:
+def sentence_tokens(sentences: Sentences) -> list[list[str]]:
+    """The tokens of each sentence, or a ValueError that says what a sentence must be."""
     if isinstance(sentences, str | bytes) or not isinstance(sentences, Iterable):
         raise ValueError(
             "`sentences` must be a list of sentences, each a str or a list of str tokens. "

@@ -12,7 +12,7 @@ from keras_elmo import presets
 from keras_elmo.character_ids import BEGIN_OF_SENTENCE_WORD, END_OF_SENTENCE_WORD
 from keras_elmo.checkpoints import load_checkpoint
 from keras_elmo.layers.checks import check_choice, check_rate
-from keras_elmo.models import ElmoModel
+from keras_elmo.models import ElmoModel, check_reads_bytes
 from keras_elmo.models.elmo_model import ARCHITECTURE
 from keras_elmo.text import as_strings, map_characters, tokenize
 from keras_elmo.text.tokenizer import check_tokenizer
@@ -121,11 +121,7 @@ class ElmoEmbedding(keras.layers.Layer):
                 "`model_or_preset` must be an `ElmoModel`, the name of a preset or a path. "
                 f"Received: {type(model_or_preset).__name__}"
             )
-        if self.model.vocabulary_size is not None:
-            raise ValueError(
-                "ElmoEmbedding needs a model that reads characters; this one reads the token ids of a vocabulary: "
-                "call the model itself with `Vocabulary.token_ids`."
-            )
+        check_reads_bytes("ElmoEmbedding", self.model)
         if tokenizer is not None and trained_with not in (None, tokenizer):
             warnings.warn(
                 f"The model was trained on text cut by the tokenizer {trained_with!r}; with {tokenizer!r} some "

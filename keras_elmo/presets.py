@@ -22,6 +22,7 @@ import h5py
 import numpy as np
 
 from keras_elmo import hub
+from keras_elmo.files import written_beside
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.weights.h5"
@@ -201,6 +202,24 @@ def write_softmax(path: Path, kernel: np.ndarray, bias: np.ndarray, dtype: str) 
     with h5py.File(path, "w") as file:
         file.create_dataset(SOFTMAX_KERNEL, data=kernel.astype(dtype))
         file.create_dataset(SOFTMAX_BIAS, data=bias.astype(dtype))
+
+
+def convert_floats(path: Path, dtype: str) -> None:
+    """Rewrites the floats of an HDF5 file in another precision."""
+    with written_beside(path, overwrite=True) as beside:
+        with h5py.File(path) as source, h5py.File(beside, "w") as target:
+
+            def copy(name, item):
+                if not isinstance(item, h5py.Dataset):
+                    copied = target.require_group(name)
+                elif np.issubdtype(item.dtype, np.floating):
+                    copied = target.create_dataset(name, data=item[()].astype(dtype))
+                else:
+                    copied = target.create_dataset(name, data=item[()])
+                copied.attrs.update(item.attrs)
+
+            source.visititems(copy)
+            target.attrs.update(source.attrs)
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -48,11 +48,12 @@ def read(folder: Path, **overrides: Any) -> Checkpoint:
     presets.read_json(folder / CONFIG_FILE)
     path = folder / WEIGHTS_FILE
     parameters = _of_elmo(torch_file.read_state_dict(path), path)
+    num_layers = _count(parameters, _LAYERS + "forward_layer_{}.state_linearity.bias")
     try:
         arrays = _arrays(parameters)
+        mix_weights = _mix(parameters, num_layers)
     except KeyError as error:
         raise ValueError(f"{path}: the ELMo in it has no parameter {error}.") from error
-    num_layers = _count(parameters, _LAYERS + "forward_layer_{}.state_linearity.bias")
     arguments = {
         "units": len(arrays["RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/B"]) // 4,
         "projection_dim": arrays["CNN_proj/W_proj"].shape[1],
@@ -71,15 +72,10 @@ def read(folder: Path, **overrides: Any) -> Checkpoint:
     except ValueError as error:
         raise ValueError(f"No ElmoModel can be made of {path}: {error}") from error
     assign(model, arrays, path, path)
-    if f"{_MIX}gamma" in parameters:
-        weights = [
-            parameters.get(f"{_MIX}scalar_parameters.{k}", np.zeros(1)).item()
-            for k in range(num_layers + 1)
-        ]
-        model.scalar_mix.scalar_weights.assign(weights)
-        model.scalar_mix.gamma.assign(
-            parameters[f"{_MIX}gamma"].reshape(model.scalar_mix.gamma.shape)
-        )
+    if mix_weights is not None:
+        mix: Any = model.scalar_mix
+        for variable, values in zip((mix.scalar_weights, mix.gamma), mix_weights, strict=True):
+            variable.assign(np.reshape(values, variable.shape))
     return Checkpoint(model, format="AllenNLP archive")
 
 
@@ -120,7 +116,9 @@ def _arrays(parameters: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         for k in range(_count(parameters, _LAYERS + name + "_layer_{}.state_linearity.bias")):
             layer = f"{_LAYERS}{name}_layer_{k}"
             cell = f"RNN_{direction}/RNN/MultiRNNCell/Cell{k}/LSTMCell"
-            kernels = [parameters[f"{layer}.{part}_linearity.weight"] for part in ("input", "state")]
+            kernels = [
+                parameters[f"{layer}.{part}_linearity.weight"] for part in ("input", "state")
+            ]
             arrays[f"{cell}/W_0"] = np.concatenate([_gates(kernel).T for kernel in kernels])
             bias = _gates(parameters[f"{layer}.state_linearity.bias"])
             units = len(bias) // 4
@@ -129,6 +127,14 @@ def _arrays(parameters: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
             arrays[f"{cell}/B"] = bias
             arrays[f"{cell}/W_P_0"] = parameters[f"{layer}.state_projection.weight"].T
     return arrays
+
+
+def _mix(parameters: dict[str, np.ndarray], num_layers: int) -> tuple[Any, Any] | None:
+    """The weights of the first mix before its softmax, and its scale; a model may have none."""
+    if f"{_MIX}gamma" not in parameters:
+        return None
+    weights = [parameters[f"{_MIX}scalar_parameters.{k}"] for k in range(num_layers + 1)]
+    return weights, parameters[f"{_MIX}gamma"]
 
 
 def _gates(rows: np.ndarray) -> np.ndarray:

@@ -13,9 +13,10 @@ import numpy as np
 
 from keras_elmo import presets
 from keras_elmo.checkpoints import tensorflow_checkpoint
-from keras_elmo.checkpoints.bilm_tf_options import Options, arguments_of, options_of
+from keras_elmo.checkpoints.bilm_tf_options import arguments_of, options_of
 from keras_elmo.checkpoints.bilm_tf_weights import assign, table_of
 from keras_elmo.checkpoints.checkpoint import Checkpoint, Softmax, check_softmax
+from keras_elmo.checkpoints.options import Options
 from keras_elmo.extras import require
 from keras_elmo.files import written_beside
 from keras_elmo.models import ElmoModel
@@ -110,8 +111,13 @@ def write(
 
     Raises:
         ModuleNotFoundError: if safetensors is asked for and not installed.
-        ValueError: if the folder exists, or if model, softmax and vocabulary do not fit each other.
+        ValueError: if the folder exists, if model, softmax and vocabulary do not fit each other, or if the model
+            reads a lexicon.
     """
+    if checkpoint.model.lexicon is not None:
+        raise ValueError(
+            "The format of bilm-tf has no place for the lexicon of an ELMoForManyLangs model: write it as a preset."
+        )
     if not with_softmax:
         checkpoint = dataclasses.replace(checkpoint, softmax=None)
     if checkpoint.softmax is not None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_elmo import hub, presets
-from keras_elmo.checkpoints import bilm_tf, preset, run_folder, tfhub
+from keras_elmo.checkpoints import allennlp, bilm_tf, many_langs, preset, run_folder, tfhub
 from keras_elmo.checkpoints.archive import unpacked
 from keras_elmo.checkpoints.checkpoint import Checkpoint
 from keras_elmo.checkpoints.tensorflow_checkpoint import INDEX
@@ -24,7 +24,9 @@ def load_model(source: str | os.PathLike, **overrides: Any) -> ElmoModel:
     | a folder that `keras-elmo pretrain` made | its best checkpoint by validation, else the last |
     | a `.zip`, `.tar.gz` or `.tar` of such a folder | the same |
     | a folder with `options.json` and `model.ckpt-*` files | the last checkpoint of bilm-tf, with softmax |
+    | `model.tar.gz` of AllenNLP, or a folder of its `config.json` and `weights.th` | the ELMo in it, and its mix |
     | a TF-Hub module, `google/elmo/1` to `3` or DeepPavlov's, as folder or archive | biLM and mix |
+    | a folder with `config.json`, `char.dic`, `word.dic` and `.pkl` files | a model of ELMoForManyLangs |
     | an `.hdf5` file, or a checkpoint, of such a folder | the same; the name says which, if there are several |
 
     Args:
@@ -127,11 +129,16 @@ def _read(folder: Path, **overrides: Any) -> Checkpoint:
         return preset.read(run_folder.best_checkpoint(folder), **overrides)
     if tfhub.recognizes(folder):
         return tfhub.read(folder, **overrides)
+    if allennlp.recognizes(folder):
+        return allennlp.read(folder, **overrides)
+    if many_langs.recognizes(folder):
+        return many_langs.read(folder, **overrides)
     if bilm_tf.recognizes(folder):
         return bilm_tf.read(folder, **overrides)
     found = ", ".join(sorted(entry.name for entry in folder.iterdir())[:8]) or "nothing"
     raise ValueError(
         f"{folder} holds no model that is known here: neither {presets.CONFIG_FILE} and {presets.WEIGHTS_FILE} "
         f"nor {bilm_tf.OPTIONS_FILE} and an .hdf5 file or a TensorFlow checkpoint, nor {tfhub.GRAPH_FILE} and "
-        f"variables. Found: {found}"
+        f"variables, nor {many_langs.EMBEDDER_FILE} and {many_langs.ENCODER_FILE}, nor {allennlp.WEIGHTS_FILE}. "
+        f"Found: {found}"
     )

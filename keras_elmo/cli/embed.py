@@ -95,7 +95,7 @@ def _report(embedder: Embedder, count: int, output: Path, seconds: float) -> Non
         examples = ", ".join(word[:40] + "…" * (len(word) > 40) for word in embedder.cut_words)
         print(
             f"Words cut: {embedder.num_cut_words:,} ({share:.2%}), for the model reads "
-            f"{embedder.model.max_word_length - 2} bytes of a word. Such as: {examples}",
+            f"{embedder.model.max_word_length - 2} {embedder.length_unit} of a word. Such as: {examples}",
             file=sys.stderr,
         )
 
@@ -103,4 +103,6 @@ def _report(embedder: Embedder, count: int, output: Path, seconds: float) -> Non
 def _plot_word_lengths(embedder: Embedder, path: Path) -> None:
     from keras_elmo.plot import plot_word_lengths
 
-    plot_word_lengths(embedder.word_lengths, embedder.model.max_word_length, path)
+    plot_word_lengths(
+        embedder.word_lengths, embedder.model.max_word_length, path, embedder.length_unit
+    )

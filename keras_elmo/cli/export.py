@@ -18,6 +18,7 @@ from keras_elmo.export import (
     LanguageModelServer,
     export_saved_model,
 )
+from keras_elmo.models import check_reads_bytes
 from keras_elmo.vocabulary import Vocabulary
 
 
@@ -168,6 +169,7 @@ def elmo(
         for name in ("description", "language", "license")
         if name in checkpoint.metadata
     }
+    check_reads_bytes("A SavedModel that takes strings", checkpoint.model)
     if substitutes:
         return LanguageModelServer(language_model_of(checkpoint, source), tokenizer), metadata
     return ElmoEmbedding(checkpoint.model, tokenizer=tokenizer), metadata

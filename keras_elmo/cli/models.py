@@ -11,6 +11,7 @@ from rich.table import Table
 from keras_elmo import presets
 from keras_elmo.checkpoints import bilm_tf, load_checkpoint, preset, run_folder, word2vec
 from keras_elmo.cli.app import PLAIN, Json, app, draw_if_asked, picture, print_json
+from keras_elmo.models import ElmoModel
 from keras_elmo.models.elmo_model import ARCHITECTURE
 
 
@@ -37,9 +38,8 @@ def info(
         "format": checkpoint.format,
         **checkpoint.metadata,
         "parameter_count": model.count_params(),
-        "architecture": {
-            name: value for name, value in model.get_config().items() if name in ARCHITECTURE
-        },
+        "architecture": {name: getattr(model, name) for name in ARCHITECTURE}
+        | _lexicon_facts(model),
         "vocabulary_size": None if checkpoint.vocabulary is None else len(checkpoint.vocabulary),
         "softmax": checkpoint.softmax is not None,
     }
@@ -52,6 +52,17 @@ def info(
     console = Console(**PLAIN)
     console.print(table)
     console.print(f"\nPresets: {', '.join(presets.preset_names())}")
+
+
+def _lexicon_facts(model: ElmoModel) -> dict[str, Any]:
+    """Of a model that reads one."""
+    if model.lexicon is None:
+        return {}
+    sizes = {
+        "num_characters": model.lexicon.characters and len(model.lexicon.characters),
+        "num_words": model.lexicon.words and len(model.lexicon.words),
+    }
+    return {"word_dim": model.word_dim} | sizes
 
 
 def _plot_training(source: str, path: Path) -> None:

@@ -20,7 +20,7 @@ from keras_elmo.export.keras_signatures import keras_signatures, tables_of
 from keras_elmo.export.language_model_server import LanguageModelServer
 from keras_elmo.export.warmup import CLASSIFY, example_request, write_warmup_requests
 from keras_elmo.export.word_cache import WordCache, make_word_cache
-from keras_elmo.models import BidirectionalLanguageModel, ElmoModel
+from keras_elmo.models import BidirectionalLanguageModel, ElmoModel, check_reads_bytes
 from keras_elmo.vocabulary import Vocabulary
 
 DESCRIPTION_FILE = "keras_elmo.json"
@@ -73,9 +73,10 @@ def export_saved_model(
         The folder of the version.
 
     Raises:
-        ValueError: if the model's inputs are unknown, an output is, `weights_dtype` is another or too narrow, the
-            folder holds something else, the model writes TensorFlow variables or runs Python code, which no server
-            can, or `word_cache` is no positive integer, has no vocabulary or goes with another model.
+        ValueError: if the model reads the ids of a vocabulary or a lexicon, if its inputs are unknown, an output is,
+            `weights_dtype` is another or too narrow, the folder holds something else, the model writes TensorFlow
+            variables or runs Python code, which no server can, or `word_cache` is no positive integer, has no
+            vocabulary or goes with another model.
 
     Example:
     >>> import tempfile
@@ -92,6 +93,7 @@ def export_saved_model(
         )
     _check_folder(folder)
     if isinstance(model, ElmoModel):
+        check_reads_bytes("A SavedModel that takes strings", model)
         model = ElmoEmbedding(model)
     elif isinstance(model, BidirectionalLanguageModel):
         model = LanguageModelServer(model)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from keras_elmo.character_ids import character_ids
 from keras_elmo.models import ElmoModel
 from keras_elmo.text import tokenize_sentences
 
@@ -119,7 +118,7 @@ def _layer_vectors(model: ElmoModel, sentences: list[list[str]]) -> list[list[np
     if model.vocabulary_size is not None:
         raise ValueError("Comparing needs a model that reads characters; this one reads token ids.")
     # Not `predict_on_batch`, which makes a graph for every new length.
-    outputs = model(character_ids(sentences, model.max_word_length), training=False)
+    outputs = model(model.ids(sentences), training=False)
     names = ["word_emb", *(f"lstm_outputs{k}" for k in range(1, model.num_layers + 1))]
     first = 1 if model.keep_sentence_boundaries else 0
     return [

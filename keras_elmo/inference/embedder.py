@@ -46,7 +46,7 @@ class Embedder:
         layers: Which vectors: "all" (default), every layer from 0 up; "average" of them; "top"; "mix", the model's
             own, learned one; "word", layer 0 once, which knows no context.
         tokenizer: "word" or "whitespace", for sentences given as one string, see `keras_elmo.text.tokenize`. `None`
-            (default): the one that the preset was trained with, else "word".
+            (default): the one that the preset was trained with, else "word"; "whitespace" of a model with a lexicon.
         batch_tokens: Tokens per batch at most, padding included. Defaults to 2048.
         precision: "float32" (default), or "bfloat16" for faster, rougher arithmetic where the processor has it. The
             result is float32 either way. A model that is given keeps its own.
@@ -56,7 +56,8 @@ class Embedder:
     Attributes:
         model: The `ElmoModel`.
         dim: Values per token and layer.
-        word_lengths: How many tokens of each length in bytes were embedded so far.
+        length_unit: What the length of a word counts: "bytes", or "characters" of a model with a lexicon.
+        word_lengths: How many tokens of each length were embedded so far.
         num_words: All of them.
         num_cut_words: Those of them that were longer than the model reads.
         cut_words: Up to five examples of these.
@@ -108,9 +109,10 @@ class Embedder:
             )
         self.model = model
         self.layers = layers
-        self.tokenizer = tokenizer or "word"
+        self.tokenizer = tokenizer or ("word" if model.lexicon is None else "whitespace")
         self.batch_tokens = batch_tokens
         self.dim = model.projection_dim * (1 if layers == "word" else 2)
+        self.length_unit = "bytes" if model.lexicon is None else "characters"
         self.word_lengths: Counter[int] = Counter()
         self.cut_words: list[str] = []
         self._without = tuple(without)
@@ -266,11 +268,14 @@ class Embedder:
     def _count_words(self, window: list[Sequence[str]]) -> None:
         room = self.model.max_word_length - 2
         for tokens in window:
-            lengths = [len(token.encode("utf-8", "ignore")) for token in tokens]
+            lengths = [self._length(token) for token in tokens]
             self.word_lengths.update(lengths)
             if lengths and max(lengths) > room and len(self.cut_words) < 5:
                 cut = (token for token, n in zip(tokens, lengths, strict=True) if n > room)
                 self.cut_words = list(dict.fromkeys([*self.cut_words, *cut]))[:5]
+
+    def _length(self, token: str) -> int:
+        return len(token.encode("utf-8", "ignore") if self.length_unit == "bytes" else token)
 
     # --- batches to vectors ---
 

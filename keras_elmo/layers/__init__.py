@@ -17,3 +17,6 @@ from keras_elmo.layers.sentence_mean import SentenceMean as SentenceMean
 from keras_elmo.layers.shortcuts import SHORTCUTS as SHORTCUTS
 from keras_elmo.layers.shortcuts import without_shortcuts as without_shortcuts
 from keras_elmo.layers.token_embedding import TokenEmbedding as TokenEmbedding
+from keras_elmo.layers.word_and_character_encoder import (
+    WordAndCharacterEncoder as WordAndCharacterEncoder,
+)

@@ -50,6 +50,7 @@ class CharCNNEncoder(keras.layers.Layer):
         use_projection: bool, whether the linear projection exists. Without it the number of filters must be
             `projection_dim`. Defaults to `True`.
         num_characters: int, number of character ids, 0 (no word here) included. Defaults to 262.
+        word_padding: int, the id that stands behind the end of a word, and nowhere else. Defaults to 261.
         **kwargs: Arguments of `keras.layers.Layer` (`name`, `dtype`, `trainable`).
 
     Call arguments:
@@ -84,6 +85,7 @@ class CharCNNEncoder(keras.layers.Layer):
         activation: str = "relu",
         use_projection: bool = True,
         num_characters: int = NUM_CHARACTERS,
+        word_padding: int = WORD_PADDING,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -92,6 +94,7 @@ class CharCNNEncoder(keras.layers.Layer):
         check_not_negative_integer("num_highway_layers", num_highway_layers)
         check_choice("activation", activation, ("relu", "tanh"))
         check_positive_integer("num_characters", num_characters)
+        check_positive_integer("word_padding", word_padding)
         filters = check_filters(filters)
         num_filters = sum(count for _, count in filters)
         if not use_projection and num_filters != projection_dim:
@@ -106,6 +109,7 @@ class CharCNNEncoder(keras.layers.Layer):
         self.activation = activation
         self.use_projection = use_projection
         self.num_characters = num_characters
+        self.word_padding = word_padding
         self.supports_masking = True
         # XLA under TensorFlow has no operation for the distinct rows of a batch.
         self.supports_jit = keras.backend.backend() != "tensorflow"
@@ -182,13 +186,13 @@ class CharCNNEncoder(keras.layers.Layer):
 
     def _encode(self, words, num_groups):
         """Words of about the same length together, so that short ones are not as wide as the longest."""
-        if self.num_characters != NUM_CHARACTERS or not takes_shortcut("trimmed_words"):
+        if not takes_shortcut("trimmed_words"):
             return self._transform(self._features(words))
         if num_groups == 1:
             return self._transform(self._features(self._trim(words)))
         # Rows of zeros at the end, that no group is empty: nothing has no maximum.
         words = ops.pad(words, [[0, num_groups - 1], [0, 0]])
-        order = ops.argsort(ops.sum(ops.cast(_is_character(words), "int32"), axis=1))
+        order = ops.argsort(ops.sum(ops.cast(self._is_character(words), "int32"), axis=1))
         words = ops.take(words, order, axis=0)
         num_words = ops.shape(words)[0]
         ends = [num_words * k // num_groups for k in range(num_groups + 1)]
@@ -206,8 +210,11 @@ class CharCNNEncoder(keras.layers.Layer):
         """
         max_word_length = words.shape[-1]
         places = ops.arange(1, max_word_length + 1)
-        columns = ops.max(ops.where(_is_character(words), places, 0), initial=0)
+        columns = ops.max(ops.where(self._is_character(words), places, 0), initial=0)
         return words[:, : ops.minimum(columns + self.widest_filter, max_word_length)]
+
+    def _is_character(self, ids):
+        return (ids != 0) & (ids != self.word_padding)
 
     def _features(self, words):
         characters = self.character_embedding(words)
@@ -250,6 +257,7 @@ class CharCNNEncoder(keras.layers.Layer):
             "activation": self.activation,
             "use_projection": self.use_projection,
             "num_characters": self.num_characters,
+            "word_padding": self.word_padding,
         }
 
 
@@ -259,10 +267,6 @@ def _convolve(characters, kernel):
     num_windows = ops.shape(characters)[1] - width + 1
     shifted = [characters[:, k : num_windows + k] for k in range(width)]
     return ops.matmul(ops.concatenate(shifted, axis=-1), ops.reshape(kernel, (width * dim, count)))
-
-
-def _is_character(ids):
-    return (ids != 0) & (ids != WORD_PADDING)
 
 
 def _with_zero_row(initializer):

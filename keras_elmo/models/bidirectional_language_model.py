@@ -115,6 +115,11 @@ class BidirectionalLanguageModel(keras.Model):
                 f"`vocabulary` must be the one that the model reads, of {elmo_model.vocabulary_size} words. "
                 f"Received: {len(vocabulary)} words"
             )
+        if elmo_model.lexicon is not None:
+            raise ValueError(
+                "`elmo_model` must read bytes or the ids of `vocabulary`; this one, of ELMoForManyLangs' kind, reads "
+                "the ids of its lexicon. It gives vectors: use `keras_elmo.Embedder`."
+            )
         check_rate("dropout", dropout)
         self.elmo_model = elmo_model
         self.vocabulary = vocabulary

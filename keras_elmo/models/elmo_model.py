@@ -2,34 +2,20 @@
 
 import inspect
 import os
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import h5py
 import keras
-import numpy as np
 from keras import ops
 
 from keras_elmo import presets
-from keras_elmo.character_ids import (
-    BEGIN_OF_SENTENCE_WORD,
-    END_OF_SENTENCE_WORD,
-    MAX_WORD_LENGTH,
-    word_character_ids,
-)
+from keras_elmo.character_ids import MAX_WORD_LENGTH, character_ids
 from keras_elmo.files import written_beside
-from keras_elmo.layers import (
-    AddSentenceBoundaries,
-    BiLMStack,
-    CharCNNEncoder,
-    RemoveSentenceBoundaries,
-    ScalarMix,
-    SentenceMean,
-    TokenEmbedding,
-)
-from keras_elmo.layers.char_cnn_encoder import ORIGINAL_FILTERS, check_filters
-from keras_elmo.layers.checks import check_choice, check_positive_integer, is_integer
+from keras_elmo.layers import BiLMStack, RemoveSentenceBoundaries, ScalarMix, SentenceMean
+from keras_elmo.layers.char_cnn_encoder import ORIGINAL_FILTERS
+from keras_elmo.layers.checks import check_choice, check_positive_integer
+from keras_elmo.lexicon import Lexicon
+from keras_elmo.models.token_encoder import character_encoder, lexicon_encoder, token_id_encoder
 
 # The arguments that say what the network is; the others say how it is used.
 ARCHITECTURE = (
@@ -81,6 +67,9 @@ class ElmoModel(keras.Model):
         vocabulary_size: int, for a model that reads token ids instead of characters: number of words, to
             which `token_ids` (0 = no token) refer. `None` (default): characters.
         boundary_token_ids: the token ids of `<S>` and `</S>` in such a model. Defaults to (1, 2).
+        lexicon: a `keras_elmo.Lexicon` or its config, for a model of ELMoForManyLangs, that reads the ids of Unicode
+            characters and of words and has both projections whatever their size. `None` (default): bytes.
+        word_dim: int, size of a word's own vector in such a model, if its lexicon has words. Defaults to 100.
         layer_norm: `None` (default), "sentence" or "batch", of the model's mix, see `ScalarMix`.
         keep_sentence_boundaries: bool, whether the outputs keep the vectors of `<S>` and `</S>` (`num_tokens + 2`
             rows; `</S>` right behind the last word). Defaults to `False`.
@@ -93,7 +82,8 @@ class ElmoModel(keras.Model):
     Call arguments:
         character_ids: int tensor (batch, num_tokens, max_word_length), as `keras_elmo.character_ids` makes it,
             padded with zeros anywhere in a row; a model with `vocabulary_size` has `token_ids`
-            (batch, num_tokens) in its place.
+            (batch, num_tokens) in its place; one with a `lexicon` has a dict of `character_ids` and `word_ids`
+            (batch, num_tokens), or one of them. `model.ids(sentences)` makes what the model reads.
 
     Output shape:
         A dict: `word_emb` (batch, num_tokens, projection_dim), which is layer 0 and knows no context;
@@ -131,6 +121,8 @@ class ElmoModel(keras.Model):
         activation: str = "relu",
         vocabulary_size: int | None = None,
         boundary_token_ids: Sequence[int] = (1, 2),
+        lexicon: Lexicon | Mapping[str, Any] | None = None,
+        word_dim: int = 100,
         layer_norm: str | None = None,
         keep_sentence_boundaries: bool = False,
         trainable_bilm: bool = False,
@@ -147,43 +139,25 @@ class ElmoModel(keras.Model):
         dtype = keras.dtype_policies.get(dtype)
         check_positive_integer("units", units)
         check_positive_integer("projection_dim", projection_dim)
-        if vocabulary_size is None:
-            filters = check_filters(filters)
-            widest = max(width for width, _ in filters)
-            if not is_integer(max_word_length) or max_word_length < max(3, widest):
-                raise ValueError(
-                    "`max_word_length` must be an integer of 3 or more (begin of word, a byte, end of word) and "
-                    f"no smaller than the widest filter, {widest}. Received: max_word_length={max_word_length!r}"
-                )
-            begin, end = (
-                word_character_ids(word, max_word_length).tolist()
-                for word in (BEGIN_OF_SENTENCE_WORD, END_OF_SENTENCE_WORD)
+        if isinstance(lexicon, Mapping):
+            lexicon = Lexicon(**lexicon)
+        spelling = (max_word_length, embedding_dim, filters, num_highway_layers, activation)
+        if lexicon is not None:
+            _check_lexicon(lexicon, vocabulary_size)
+            token_encoder = lexicon_encoder(lexicon, word_dim, projection_dim, *spelling, dtype)
+        elif vocabulary_size is not None:
+            token_encoder = token_id_encoder(
+                projection_dim, vocabulary_size, boundary_token_ids, dtype
             )
-            encoder = CharCNNEncoder(
-                projection_dim,
-                embedding_dim,
-                filters,
-                num_highway_layers,
-                activation,
-                use_projection=sum(count for _, count in filters) != projection_dim,
-                dtype=dtype,
-                name="char_cnn_encoder",
-            )
-            ids = keras.Input((None, max_word_length), dtype="int32", name="character_ids")
-            real = ops.any(ids != 0, axis=-1)
         else:
-            check_positive_integer("vocabulary_size", vocabulary_size)
-            begin, end = _check_boundary_token_ids(boundary_token_ids, vocabulary_size)
-            encoder = TokenEmbedding(
-                vocabulary_size + 1, projection_dim, dtype=dtype, name="token_embedding"
-            )
-            ids = keras.Input((None,), dtype="int32", name="token_ids")
-            real = ids != 0
-        add_boundaries = AddSentenceBoundaries(begin, end, dtype=dtype, name="add_boundaries")
-        token_encoder = keras.Model(ids, encoder(add_boundaries(ids)), name="token_encoder")
+            token_encoder = character_encoder(projection_dim, *spelling, dtype)
+        ids = token_encoder.input
+        real = token_encoder.layers[-1].compute_mask(ids)
+        # Models with a lexicon are ELMoForManyLangs', whose LSTMs have a projection of any size.
+        has_projection = lexicon is not None or projection_dim != units
         bilm = BiLMStack(
             units,
-            None if projection_dim == units else projection_dim,
+            projection_dim if has_projection else None,
             num_layers,
             cell_clip,
             projection_clip,
@@ -231,6 +205,8 @@ class ElmoModel(keras.Model):
         self.activation = activation
         self.vocabulary_size = vocabulary_size
         self.boundary_token_ids = list(boundary_token_ids)
+        self.lexicon = lexicon
+        self.word_dim = word_dim
         self.layer_norm = layer_norm
         self.keep_sentence_boundaries = keep_sentence_boundaries
         self.trainable_bilm = trainable_bilm
@@ -239,14 +215,39 @@ class ElmoModel(keras.Model):
     def __call__(self, inputs, *args, **kwargs):
         if any(_is_text(leaf) for leaf in keras.tree.flatten(inputs)):
             raise ValueError(
-                "An ElmoModel reads character ids, not text. Make them by `keras_elmo.character_ids(sentences)`, or "
-                "use `keras_elmo.ElmoEmbedding`, which takes strings."
+                "An ElmoModel reads character ids, not text. Make them by `model.ids(sentences)`, or use "
+                "`keras_elmo.ElmoEmbedding`, which takes strings."
             )
         return super().__call__(inputs, *args, **kwargs)
 
+    def ids(self, sentences: Iterable[str | Iterable[str]]) -> Any:
+        """Maps sentences to what the model reads, padded to the longest one.
+
+        Args:
+            sentences: List of sentences. Each is a str, cut on white space, or a sequence of str tokens, taken as
+                they are.
+
+        Returns:
+            int32 array (num_sentences, num_tokens, max_word_length), or, with a `lexicon`, a dict of arrays.
+
+        Raises:
+            ValueError: if `sentences` is something else, or the model reads the ids of a vocabulary.
+
+        Example:
+        >>> ElmoModel.from_preset("elmo_tiny_en").ids(["The bank", "Hello"]).shape
+        (2, 2, 50)
+        """
+        if self.lexicon is not None:
+            return self.lexicon.ids(sentences, self.max_word_length)
+        if self.vocabulary_size is not None:
+            raise ValueError(
+                "This model reads the token ids of a vocabulary: make them by `Vocabulary.token_ids`."
+            )
+        return character_ids(sentences, self.max_word_length)
+
     @property
     def encoder(self):
-        """The layer that makes token vectors: a `CharCNNEncoder`, or a `TokenEmbedding`."""
+        """The layer that makes token vectors: a `CharCNNEncoder`, `TokenEmbedding` or `WordAndCharacterEncoder`."""
         return self.token_encoder.layers[-1]
 
     @property
@@ -273,6 +274,7 @@ class ElmoModel(keras.Model):
             "trainable": self.trainable,
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
             **{argument: getattr(self, argument) for argument in ARGUMENTS},
+            "lexicon": None if self.lexicon is None else self.lexicon.get_config(),
         }
 
     @classmethod
@@ -348,7 +350,7 @@ class ElmoModel(keras.Model):
             presets.write_json(beside / presets.CONFIG_FILE, config)
             self.save_weights(beside / presets.WEIGHTS_FILE)
             if weights_dtype != "float32":
-                _convert_datasets(beside / presets.WEIGHTS_FILE, weights_dtype)
+                presets.convert_floats(beside / presets.WEIGHTS_FILE, weights_dtype)
             presets.write_json(
                 beside / presets.METADATA_FILE,
                 (metadata or {}) | presets.base_metadata(self.count_params(), weights_dtype),
@@ -382,31 +384,9 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str | bytes) or kind.startswith(("str", "bytes", "object"))
 
 
-def _check_boundary_token_ids(ids: Sequence[int], vocabulary_size: int) -> tuple[int, int]:
-    good = isinstance(ids, list | tuple) and all(
-        is_integer(number) and 1 <= number <= vocabulary_size for number in ids
-    )
-    if not good or len(ids) != 2 or ids[0] == ids[1]:
+def _check_lexicon(lexicon: Any, vocabulary_size: int | None) -> None:
+    if not isinstance(lexicon, Lexicon) or vocabulary_size is not None:
         raise ValueError(
-            f"`boundary_token_ids` must be two different token ids between 1 and {vocabulary_size}. "
-            f"Received: boundary_token_ids={ids!r}"
+            "`lexicon` must be a keras_elmo.Lexicon, or its config, and goes without `vocabulary_size`. Received: "
+            f"lexicon={lexicon!r}, vocabulary_size={vocabulary_size!r}"
         )
-    return ids[0], ids[1]
-
-
-def _convert_datasets(path: Path, dtype: str) -> None:
-    """Rewrites the floats of an HDF5 file in another precision."""
-    with written_beside(path, overwrite=True) as beside:
-        with h5py.File(path) as source, h5py.File(beside, "w") as target:
-
-            def copy(name, item):
-                if not isinstance(item, h5py.Dataset):
-                    copied = target.require_group(name)
-                elif np.issubdtype(item.dtype, np.floating):
-                    copied = target.create_dataset(name, data=item[()].astype(dtype))
-                else:
-                    copied = target.create_dataset(name, data=item[()])
-                copied.attrs.update(item.attrs)
-
-            source.visititems(copy)
-            target.attrs.update(source.attrs)

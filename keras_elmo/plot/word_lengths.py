@@ -12,17 +12,21 @@ _LONGEST = 100
 
 
 def plot_word_lengths(
-    lengths: Mapping[int, int], max_word_length: int, path: str | os.PathLike
+    lengths: Mapping[int, int],
+    max_word_length: int,
+    path: str | os.PathLike,
+    unit: str = "bytes",
 ) -> None:
-    """Draws how many words there are of each length in bytes, those that the model cuts in another colour.
+    """Draws how many words there are of each length, those that the model cuts in another colour.
 
-    A model reads `max_word_length - 2` bytes of a word: words alike so far have one vector. The axis of the counts is
-    logarithmic, for long words are rare.
+    A model reads `max_word_length - 2` bytes or characters of a word: words alike so far have one vector. The axis of
+    the counts is logarithmic, for long words are rare.
 
     Args:
-        lengths: Number of words of each length in UTF-8 bytes, as `Embedder.word_lengths` has it.
+        lengths: Number of words of each length, as `Embedder.word_lengths` has it.
         max_word_length: Of the model.
         path: File to write; its ending says the format (.png, .svg, .pdf). A file that is there is replaced.
+        unit: What a length counts, as `Embedder.length_unit` says it. Defaults to "bytes".
 
     Raises:
         ModuleNotFoundError: if matplotlib is not installed.
@@ -57,10 +61,10 @@ def plot_word_lengths(
     if last == len(counts) - 1:
         axis.set_xticks([*range(0, last, 20), last], [*range(0, last, 20), f"≥{last}"])
     axis.set(
-        xlabel="bytes of a word (UTF-8)",
+        xlabel="bytes of a word (UTF-8)" if unit == "bytes" else f"{unit} of a word",
         ylabel="words",
         yscale="log",
-        title=f"The model reads {room} bytes of a word",
+        title=f"The model reads {room} {unit} of a word",
     )
     axis.set_ylim(bottom=0.5)
     axis.legend()

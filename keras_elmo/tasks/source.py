@@ -5,7 +5,7 @@ from typing import Any
 
 from keras_elmo.checkpoints import language_model_of, load_checkpoint
 from keras_elmo.elmo_embedding import dtype_of
-from keras_elmo.models import BidirectionalLanguageModel, ElmoModel
+from keras_elmo.models import BidirectionalLanguageModel, ElmoModel, check_reads_bytes
 
 
 def model_of(
@@ -53,10 +53,7 @@ def model_of(
             "`model_or_preset` must be an `ElmoModel`, a `BidirectionalLanguageModel`, the name of a preset or a path. "
             f"Received: {type(source).__name__}"
         )
-    if elmo.vocabulary_size is not None:
-        raise ValueError(
-            "A head needs a model that reads characters; this one reads the token ids of a vocabulary."
-        )
+    check_reads_bytes("A head", elmo)
     if not isinstance(source, str | os.PathLike):
         dtype_of(elmo, dtype)
     if trainable_bilm not in (None, elmo.trainable_bilm):

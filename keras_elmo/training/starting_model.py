@@ -57,10 +57,15 @@ def model_from(
         say: Gets a sentence for people about what is done.
 
     Raises:
-        ValueError: If the vocabulary is not that of the source, or the source cannot be loaded.
+        ValueError: If the vocabulary is not that of the source, or the source cannot be loaded or reads a lexicon.
     """
     checkpoint = load_checkpoint(source, dtype=config.precision)
     elmo_model = checkpoint.model
+    if elmo_model.lexicon is not None:
+        raise ValueError(
+            f"{source} reads the ids of a lexicon, as ELMoForManyLangs does, and cannot be trained on here. Take a "
+            "model that reads bytes."
+        )
     fields = {name: getattr(elmo_model, name) for name in ARCHITECTURE}
     config = config.changed(**fields, use_characters=elmo_model.vocabulary_size is None)
     if not new_vocabulary:

@@ -57,6 +57,7 @@ def test_a_model_without_elmo(archive, monkeypatch):
         ("_token_embedder._projection.weight", "has no parameter .*_projection.weight"),
         ("forward_layer_0.state_projection.weight", "has no parameter .*state_projection.weight"),
         ("char_conv_0.weight", "No ElmoModel can be made of .*weights.th: `filters`"),
+        ("scalar_mix_0.scalar_parameters.2", "has no parameter .*scalar_parameters.2"),
         ("backward_layer_1.state_linearity.bias", "the dataset `RNN_1/.*Cell1.* is missing"),
     ],
 )

@@ -53,6 +53,7 @@ def encoder_for(options, weights):
                 "activation": "tanh",
                 "use_projection": False,
                 "num_characters": 262,
+                "word_padding": 261,
             },
             1 + 4,
         ),
