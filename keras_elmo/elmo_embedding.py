@@ -12,8 +12,9 @@ from keras_elmo import presets
 from keras_elmo.character_ids import BEGIN_OF_SENTENCE_WORD, END_OF_SENTENCE_WORD
 from keras_elmo.checkpoints import load_checkpoint
 from keras_elmo.layers.checks import check_choice, check_rate
-from keras_elmo.models import ElmoModel, check_reads_bytes
+from keras_elmo.models import ElmoModel
 from keras_elmo.models.elmo_model import ARCHITECTURE
+from keras_elmo.models.reads_bytes import check_reads_bytes
 from keras_elmo.text import as_strings, map_characters, tokenize
 from keras_elmo.text.tokenizer import check_tokenizer
 

@@ -18,7 +18,7 @@ from keras_elmo.export import (
     LanguageModelServer,
     export_saved_model,
 )
-from keras_elmo.models import check_reads_bytes
+from keras_elmo.models.reads_bytes import check_reads_bytes
 from keras_elmo.vocabulary import Vocabulary
 
 

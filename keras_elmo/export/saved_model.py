@@ -20,7 +20,8 @@ from keras_elmo.export.keras_signatures import keras_signatures, tables_of
 from keras_elmo.export.language_model_server import LanguageModelServer
 from keras_elmo.export.warmup import CLASSIFY, example_request, write_warmup_requests
 from keras_elmo.export.word_cache import WordCache, make_word_cache
-from keras_elmo.models import BidirectionalLanguageModel, ElmoModel, check_reads_bytes
+from keras_elmo.models import BidirectionalLanguageModel, ElmoModel
+from keras_elmo.models.reads_bytes import check_reads_bytes
 from keras_elmo.vocabulary import Vocabulary
 
 DESCRIPTION_FILE = "keras_elmo.json"

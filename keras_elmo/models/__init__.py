@@ -4,4 +4,3 @@ from keras_elmo.models.bidirectional_language_model import (
     BidirectionalLanguageModel as BidirectionalLanguageModel,
 )
 from keras_elmo.models.elmo_model import ElmoModel as ElmoModel
-from keras_elmo.models.reads_bytes import check_reads_bytes as check_reads_bytes

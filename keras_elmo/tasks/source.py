@@ -5,7 +5,8 @@ from typing import Any
 
 from keras_elmo.checkpoints import language_model_of, load_checkpoint
 from keras_elmo.elmo_embedding import dtype_of
-from keras_elmo.models import BidirectionalLanguageModel, ElmoModel, check_reads_bytes
+from keras_elmo.models import BidirectionalLanguageModel, ElmoModel
+from keras_elmo.models.reads_bytes import check_reads_bytes
 
 
 def model_of(
