@@ -25,6 +25,8 @@ _FIELDS = {
     tf.bool: "bool_val",
     tf.string: "string_val",
 }
+# The numbers of these fields in the message; their values are packed as they lie in memory.
+_PACKED = {tf.float32: 5, tf.float64: 6}
 
 
 def to_arrays(tensors: Mapping[str, tensor_pb2.TensorProto]) -> dict[str, np.ndarray]:
@@ -55,8 +57,23 @@ def to_proto(array: np.ndarray) -> tensor_pb2.TensorProto:
     proto = tensor_pb2.TensorProto(
         dtype=dtype.as_datatype_enum, tensor_shape=tf.TensorShape(array.shape).as_proto()
     )
-    getattr(proto, _FIELDS[dtype]).extend(array.ravel().tolist())
+    if dtype in _PACKED:
+        # As a list of Python's numbers it would take longer than many a model takes to compute them.
+        proto.MergeFromString(_packed(_PACKED[dtype], array))
+    else:
+        getattr(proto, _FIELDS[dtype]).extend(array.ravel().tolist())
     return proto
+
+
+def _packed(field: int, array: np.ndarray) -> bytes:
+    """A repeated field on the wire: its number and kind, the count of bytes, seven bits at a time, and the values."""
+    values = array.astype(array.dtype.newbyteorder("<")).tobytes()
+    rest, length = len(values), bytearray()
+    while rest > 127:
+        length.append(rest & 127 | 128)
+        rest >>= 7
+    length.append(rest)
+    return bytes([field << 3 | 2]) + length + values
 
 
 def serialized_examples(examples: input_pb2.Input) -> list[bytes]:

@@ -28,6 +28,15 @@ def test_strings_and_empty_ones():
 def test_the_values_are_where_clients_look_for_them():
     assert to_proto(np.array([1.5], np.float32)).float_val == [1.5]
     assert to_proto(np.array([b"a"], object)).string_val == [b"a"]
+    # More than the 127 bytes whose count takes one byte, and than 16,383, whose count takes two.
+    for dtype, field in (("f4", "float_val"), ("f8", "double_val")):
+        for count in (0, 1, 15, 16, 40, 5000):
+            array = np.random.default_rng(0).normal(size=(count, 2)).astype(dtype)
+            proto = to_proto(array)
+            assert not proto.tensor_content
+            assert list(getattr(proto, field)) == array.ravel().tolist()
+            # As other libraries read it.
+            np.testing.assert_array_equal(tf.make_ndarray(proto), array)
 
 
 def test_a_tensor_whose_values_do_not_fit():
