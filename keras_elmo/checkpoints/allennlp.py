@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from keras_elmo import presets
-from keras_elmo.character_ids import MAX_WORD_LENGTH
 from keras_elmo.checkpoints import torch_file
-from keras_elmo.checkpoints.bilm_tf_weights import assign
+from keras_elmo.checkpoints.bilm_tf_weights import architecture_of, assign, count_numbered
 from keras_elmo.checkpoints.checkpoint import Checkpoint
 from keras_elmo.models import ElmoModel
 
@@ -48,27 +47,14 @@ def read(folder: Path, **overrides: Any) -> Checkpoint:
     presets.read_json(folder / CONFIG_FILE)
     path = folder / WEIGHTS_FILE
     parameters = _of_elmo(torch_file.read_state_dict(path), path)
-    num_layers = _count(parameters, _LAYERS + "forward_layer_{}.state_linearity.bias")
+    num_layers = count_numbered(parameters, _LAYERS + "forward_layer_{}.state_linearity.bias")
     try:
         arrays = _arrays(parameters)
         mix_weights = _mix(parameters, num_layers)
     except KeyError as error:
         raise ValueError(f"{path}: the ELMo in it has no parameter {error}.") from error
-    arguments = {
-        "units": len(arrays["RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/B"]) // 4,
-        "projection_dim": arrays["CNN_proj/W_proj"].shape[1],
-        "num_layers": num_layers,
-        "embedding_dim": arrays["char_embed"].shape[1],
-        "filters": [
-            [array.shape[1], array.shape[3]]
-            for name, array in arrays.items()
-            if name.startswith("CNN/W_cnn_")
-        ],
-        "num_highway_layers": _count(parameters, _ENCODER + "_highways._layers.{}.weight"),
-        "max_word_length": MAX_WORD_LENGTH,
-    }
     try:
-        model = ElmoModel(**{**arguments, **overrides})
+        model = ElmoModel(**{**architecture_of(arrays, path), **overrides})
     except ValueError as error:
         raise ValueError(f"No ElmoModel can be made of {path}: {error}") from error
     assign(model, arrays, path, path)
@@ -99,11 +85,11 @@ def _arrays(parameters: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """AllenNLP's parameters as the datasets of bilm-tf: other axes, other order of the gates, other signs."""
     # The row of id 0, which means that there is no character.
     arrays = {"char_embed": parameters[_FIRST][1:]}
-    for k in range(_count(parameters, _ENCODER + "char_conv_{}.weight")):
+    for k in range(count_numbered(parameters, _ENCODER + "char_conv_{}.weight")):
         convolution = f"{_ENCODER}char_conv_{k}"
         arrays[f"CNN/W_cnn_{k}"] = parameters[f"{convolution}.weight"].transpose(2, 1, 0)[None]
         arrays[f"CNN/b_cnn_{k}"] = parameters[f"{convolution}.bias"]
-    for k in range(_count(parameters, _ENCODER + "_highways._layers.{}.weight")):
+    for k in range(count_numbered(parameters, _ENCODER + "_highways._layers.{}.weight")):
         for kind in ("weight", "bias"):
             # AllenNLP's gate is how much of the input stays, where bilm-tf's is how much of it goes.
             transform, carry = np.split(parameters[f"{_ENCODER}_highways._layers.{k}.{kind}"], 2)
@@ -113,7 +99,9 @@ def _arrays(parameters: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     arrays["CNN_proj/W_proj"] = parameters[f"{_ENCODER}_projection.weight"].T
     arrays["CNN_proj/b_proj"] = parameters[f"{_ENCODER}_projection.bias"]
     for direction, name in enumerate(("forward", "backward")):
-        for k in range(_count(parameters, _LAYERS + name + "_layer_{}.state_linearity.bias")):
+        for k in range(
+            count_numbered(parameters, _LAYERS + name + "_layer_{}.state_linearity.bias")
+        ):
             layer = f"{_LAYERS}{name}_layer_{k}"
             cell = f"RNN_{direction}/RNN/MultiRNNCell/Cell{k}/LSTMCell"
             kernels = [
@@ -141,11 +129,3 @@ def _gates(rows: np.ndarray) -> np.ndarray:
     """From input, forget, memory, output, in which order PyTorch has the gates, to bilm-tf's."""
     gate, forget, memory, output = np.split(rows, 4)
     return np.concatenate([gate, memory, forget, output])
-
-
-def _count(parameters: dict[str, np.ndarray], name: str) -> int:
-    """How many parameters of a name with a number there are."""
-    count = 0
-    while name.format(count) in parameters:
-        count += 1
-    return count

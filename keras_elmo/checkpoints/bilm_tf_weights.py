@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from keras_elmo.character_ids import NUM_CHARACTERS
+from keras_elmo.character_ids import MAX_WORD_LENGTH, NUM_CHARACTERS
 from keras_elmo.models import ElmoModel
 
 # The file has a row for each id but 0, the row of which is zero and not stored.
@@ -79,6 +80,45 @@ def _stacked(kernel, recurrent_kernel) -> Dataset:
         lambda *kernels: np.concatenate(kernels),
         lambda rows: [rows[:input_dim], rows[input_dim:]],
     )
+
+
+def architecture_of(arrays: dict[str, np.ndarray], path: Path) -> dict[str, Any]:
+    """The arguments of `ElmoModel` that the weights tell, of a model that reads characters.
+
+    Args:
+        arrays: The datasets by name.
+        path: Where they are from, for errors.
+
+    Raises:
+        ValueError: if a dataset that tells something is missing or misshaped.
+    """
+    cell = "RNN_0/RNN/MultiRNNCell/Cell{}/LSTMCell"
+    try:
+        convolutions = [
+            arrays[f"CNN/W_cnn_{k}"] for k in range(count_numbered(arrays, "CNN/W_cnn_{}"))
+        ]
+        kernel, bias = (arrays[f"{cell.format(0)}/{name}"] for name in ("W_0", "B"))
+        return {
+            "units": len(bias) // 4,
+            "projection_dim": kernel.shape[0] // 2,
+            "num_layers": count_numbered(arrays, cell + "/W_0"),
+            "embedding_dim": arrays["char_embed"].shape[1],
+            "filters": [[array.shape[1], array.shape[3]] for array in convolutions],
+            "num_highway_layers": count_numbered(arrays, "CNN_high_{}/W_carry"),
+            "max_word_length": MAX_WORD_LENGTH,
+        }
+    except (KeyError, IndexError) as error:
+        raise ValueError(
+            f"{path} holds no ELMo that reads characters: {error} is missing or misshaped."
+        ) from error
+
+
+def count_numbered(arrays: dict[str, np.ndarray], name: str) -> int:
+    """How many datasets of a name with a number there are."""
+    count = 0
+    while name.format(count) in arrays:
+        count += 1
+    return count
 
 
 def assign(

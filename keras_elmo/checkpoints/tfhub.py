@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from keras_elmo.character_ids import MAX_WORD_LENGTH
 from keras_elmo.checkpoints import tensorflow_checkpoint
-from keras_elmo.checkpoints.bilm_tf_weights import CHARACTER_ROWS, assign
+from keras_elmo.checkpoints.bilm_tf_weights import CHARACTER_ROWS, architecture_of, assign
 from keras_elmo.checkpoints.checkpoint import Checkpoint
 from keras_elmo.models import ElmoModel
 
@@ -57,7 +56,7 @@ def read(folder: Path, **overrides: Any) -> Checkpoint:
     # The graph has a row for id 0; the files of weights have none.
     if len(arrays["char_embed"]) == CHARACTER_ROWS + 1:
         arrays["char_embed"] = arrays["char_embed"][1:]
-    arguments = {**_of_shapes(arrays, index), **_of_graph(folder / GRAPH_FILE), **overrides}
+    arguments = {**architecture_of(arrays, index), **_of_graph(folder / GRAPH_FILE), **overrides}
     try:
         model = ElmoModel(**arguments)
     except ValueError as error:
@@ -74,35 +73,6 @@ def read(folder: Path, **overrides: Any) -> Checkpoint:
                 )
             variable.assign(values.reshape(variable.shape))
     return Checkpoint(model, metadata={"tokenizer": "whitespace"}, format="TF-Hub module")
-
-
-def _of_shapes(arrays: dict[str, np.ndarray], index: Path) -> dict[str, Any]:
-    """The arguments of `ElmoModel` that the weights tell."""
-    cell = "RNN_0/RNN/MultiRNNCell/Cell{}/LSTMCell"
-    try:
-        convolutions = [arrays[f"CNN/W_cnn_{k}"] for k in range(_count(arrays, "CNN/W_cnn_{}"))]
-        kernel, bias = (arrays[f"{cell.format(0)}/{name}"] for name in ("W_0", "B"))
-        return {
-            "units": len(bias) // 4,
-            "projection_dim": kernel.shape[0] // 2,
-            "num_layers": _count(arrays, cell + "/W_0"),
-            "embedding_dim": arrays["char_embed"].shape[1],
-            "filters": [[array.shape[1], array.shape[3]] for array in convolutions],
-            "num_highway_layers": _count(arrays, "CNN_high_{}/W_carry"),
-            "max_word_length": MAX_WORD_LENGTH,
-        }
-    except (KeyError, IndexError) as error:
-        raise ValueError(
-            f"{index} holds no ELMo that reads characters: {error} is missing or misshaped."
-        ) from error
-
-
-def _count(arrays: dict[str, np.ndarray], name: str) -> int:
-    """How many datasets of a name with a number there are."""
-    count = 0
-    while name.format(count) in arrays:
-        count += 1
-    return count
 
 
 def _of_graph(path: Path) -> dict[str, Any]:

@@ -15,20 +15,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from keras_elmo import ElmoModel, Embedder
+from keras_elmo import Embedder
 from keras_elmo.integrations.scikit_learn import ElmoVectorizer
 
 SENTENCES = ["The bank is near.", "", "a", "money in the bank"]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    keras.utils.set_random_seed(1)
-    folder = tmp_path_factory.mktemp("preset") / "tiny"
-    ElmoModel(
-        units=8, projection_dim=4, filters=[[1, 4], [2, 4]], num_highway_layers=0
-    ).save_to_preset(folder)
-    return str(folder)
 
 
 @pytest.mark.parametrize(

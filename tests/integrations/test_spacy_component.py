@@ -8,20 +8,10 @@ spacy = pytest.importorskip("spacy", reason="spaCy not installed (extra `spacy`)
 if keras.backend.backend() != "tensorflow":
     pytest.skip("an Embedder needs TensorFlow", allow_module_level=True)
 
-from keras_elmo import ElmoModel, Embedder  # noqa: E402
+from keras_elmo import Embedder  # noqa: E402
 from keras_elmo.integrations.spacy_component import ElmoComponent  # noqa: E402
 
 TEXTS = ["The bank is near. My bank lends money.", "", "  two\n\nlines ", "我喜欢苹果 😀"]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    keras.utils.set_random_seed(1)
-    folder = tmp_path_factory.mktemp("preset") / "tiny"
-    ElmoModel(
-        units=8, projection_dim=4, filters=[[1, 4], [2, 4]], num_highway_layers=0
-    ).save_to_preset(folder)
-    return str(folder)
 
 
 @pytest.fixture(scope="module")
