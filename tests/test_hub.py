@@ -6,16 +6,15 @@ import shutil
 import keras
 import numpy as np
 import pytest
+from harness import to_numpy
+from hub_server import running
+
+from keras_elmo import ElmoModel, character_ids, load_model, upload_preset
+from keras_elmo.presets import METADATA_FILE, MODEL_CARD_FILE, WEIGHTS_FILE
 
 constants = pytest.importorskip(
     "huggingface_hub.constants", reason="huggingface_hub not installed (extra `hub`)"
 )
-
-from harness import to_numpy  # noqa: E402
-from hub_server import running  # noqa: E402
-
-from keras_elmo import ElmoModel, character_ids, load_model, upload_preset  # noqa: E402
-from keras_elmo.presets import METADATA_FILE, MODEL_CARD_FILE, WEIGHTS_FILE  # noqa: E402
 
 ADDRESS, REPOSITORY = "hf://me/tiny", "me/tiny"
 IDS = character_ids(["The bank", "a"], 50)

@@ -20,6 +20,21 @@ _PICKLED = b"\x80\x02"
 _DAMAGED = "is no file of PyTorch weights, or is damaged or cut short ({})"
 _PICKLE = "data.pkl"
 _BYTE_ORDER = "byteorder"
+# `zipfile` raises these on a broken zip, and on one that is encrypted or packed in an unknown way; the others come from
+# numbers that are read from broken bytes: sizes that nothing has, ends too early, names of nothing.
+_RAISED_ON_BROKEN_BYTES = (
+    zipfile.BadZipFile,
+    NotImplementedError,
+    RuntimeError,
+    EOFError,
+    StopIteration,
+    MemoryError,
+    OverflowError,
+    ValueError,
+    TypeError,
+    LookupError,
+    struct.error,
+)
 # What begins a file of the older format, as pickles.
 _MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
 _PROTOCOL_VERSION = 1001
@@ -57,11 +72,7 @@ def read_state_dict(path: str | os.PathLike) -> dict[str, np.ndarray]:
         if error.errno != errno.EINVAL:
             raise
         problem = _DAMAGED.format(error)
-    except (
-        *(zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, MemoryError),
-        *(ValueError, TypeError, IndexError, KeyError, StopIteration, OverflowError, struct.error),
-    ) as error:
-        # What the readers raise on broken bytes.
+    except _RAISED_ON_BROKEN_BYTES as error:
         problem = _DAMAGED.format(error)
     raise ValueError(
         f"{path} {problem}. It must be a state dict, as `torch.save(module.state_dict(), path)` writes it: get the "

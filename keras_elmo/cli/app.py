@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -33,6 +33,18 @@ Model = Annotated[
 ]
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON object and nothing else.", metavar="")
+]
+
+Inputs = Annotated[
+    list[str],
+    typer.Argument(help="Text files, also .gz and .xz; - is standard input.", metavar="INPUT"),
+]
+TextFormat = Annotated[
+    Literal["plain", "tokens", "conllu"],
+    typer.Option(
+        help="plain: a sentence a line, tokenized here; tokens: a sentence a line, tokens parted by white "
+        "space; conllu: CoNLL-U."
+    ),
 ]
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from keras_elmo import presets
-from keras_elmo.cli.app import Model, app, complain, draw_if_asked, picture
+from keras_elmo.cli.app import Inputs, Model, TextFormat, app, complain, draw_if_asked, picture
 from keras_elmo.cli.progress import Bar
 from keras_elmo.extras import require
 from keras_elmo.inference import Embedder, Progress, embed_files, unfinished_run
@@ -16,10 +16,7 @@ from keras_elmo.inference import Embedder, Progress, embed_files, unfinished_run
 
 @app.command()
 def embed(
-    inputs: Annotated[
-        list[str],
-        typer.Argument(help="Text files, also .gz and .xz; - is standard input.", metavar="INPUT"),
-    ],
+    inputs: Inputs,
     output: Annotated[
         Path,
         typer.Option(
@@ -31,13 +28,7 @@ def embed(
         Literal["all", "average", "top", "mix", "word"],
         typer.Option(help="Every layer, their average, the top one, the learned mix, or layer 0."),
     ] = "all",
-    format: Annotated[
-        Literal["plain", "tokens", "conllu"],
-        typer.Option(
-            help="plain: a sentence a line, tokenized here; tokens: a sentence a line, tokens parted by white "
-            "space; conllu: CoNLL-U."
-        ),
-    ] = "plain",
+    format: TextFormat = "plain",
     tokenizer: Annotated[
         Literal["word", "whitespace"] | None,
         typer.Option(help="How plain text is cut; by default as the model's training text was."),

@@ -2,12 +2,12 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from keras_elmo import presets
-from keras_elmo.cli.app import Model, app
+from keras_elmo.cli.app import Inputs, Model, TextFormat, app
 from keras_elmo.cli.list_options import list_options
 from keras_elmo.cli.progress import Bar
 from keras_elmo.corpus import read_sentences
@@ -16,10 +16,7 @@ from keras_elmo.inference import Embedder, write_projector
 
 @app.command(cls=list_options("--word"))
 def projector(
-    inputs: Annotated[
-        list[str],
-        typer.Argument(help="Text files, also .gz and .xz; - is standard input.", metavar="INPUT"),
-    ],
+    inputs: Inputs,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The folder to make.", metavar="DIR")
     ],
@@ -33,13 +30,7 @@ def projector(
         int, typer.Option(help="Read the text until there are so many.", min=1, metavar="N")
     ] = 10_000,
     model: Model = presets.DEFAULT_PRESET,
-    format: Annotated[
-        Literal["plain", "tokens", "conllu"],
-        typer.Option(
-            help="plain: a sentence a line, tokenized here; tokens: a sentence a line, tokens parted by white "
-            "space; conllu: CoNLL-U."
-        ),
-    ] = "plain",
+    format: TextFormat = "plain",
 ) -> None:
     """Write the words of a text and their vectors, layer by layer, for TensorBoard's Embedding Projector."""
     embedder = Embedder(model)

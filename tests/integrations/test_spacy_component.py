@@ -8,6 +8,7 @@ spacy = pytest.importorskip("spacy", reason="spaCy not installed (extra `spacy`)
 if keras.backend.backend() != "tensorflow":
     pytest.skip("an Embedder needs TensorFlow", allow_module_level=True)
 
+# Behind the skips, for the component imports spaCy.
 from keras_elmo import Embedder  # noqa: E402
 from keras_elmo.integrations.spacy_component import ElmoComponent  # noqa: E402
 
